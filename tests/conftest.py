@@ -15,7 +15,7 @@ import torch
 from glnn.distributed import Peers
 from glnn.exceptions import GlnnError
 
-N_MUTATIONS = int(os.environ.get("GLNN_FUZZ", "500"))
+N_MUTATIONS = int(os.environ.get("GLNN_FUZZ", "100"))
 N_BRED = int(os.environ.get("GLNN_BRED", "0"))
 TOKENS = [b"", b"0", b"-1", b"99999999999999999999", b"1e999", b"nan", b'"', b"\0", b"\xff\xfe"]
 TOKENS += [b"\n", b"\t", b",", b"<", b">", b"&#0;", b"\xf0\x9f\x92\xa9", b"\r\n\r\n", b"[[[["]
@@ -219,3 +219,39 @@ def _stamp(status):
 @pytest.fixture
 def power_cuts(tmp_path_factory):
     return lambda folder: PowerCuts(folder, tmp_path_factory.mktemp("cuts"))
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Debian's Chromium, driven by Playwright, where scripts/get_browser.sh could install both."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("chromium is not installed")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_tab(browser):
+    """Return a function that opens an address, and check at the end that nothing went wrong."""
+    tabs, wrong = [], []
+
+    def opened(url, *, width=1400, height=900, dark=False):
+        scheme = "dark" if dark else "light"
+        tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+        tabs.append(tab)
+        own = (url.split("?")[0], "blob:", "data:")
+        tab.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.on("request", lambda asked: asked.url.startswith(own) or wrong.append(asked.url))
+        tab.goto(url)
+        return tab
+
+    opened.wrong = wrong
+    yield opened
+    for tab in tabs:
+        tab.close()
+    assert wrong == []

@@ -1,6 +1,7 @@
 """Small fits whose results are recorded in ``golden_runs.json``, see ``test_golden.py``.
 
-``python tests/golden_runs.py FILE`` writes the results of this source tree to FILE. To record them
+``python tests/golden_runs.py FILE`` writes the results of this source tree to FILE, those of the
+fits in this process or of the commands alone if ``fits`` or ``commands`` follows. To record them
 anew after a change that is meant to change them, write them over ``tests/golden_runs.json``.
 """
 
@@ -188,15 +189,16 @@ def summarize(array):
     return {"sha256": digest.hexdigest(), "norm": norm}
 
 
-def main(path):
-    """Write all results and the machine they hold for."""
+def main(path, *chosen):
+    """Write all results, or those of one kind, and the machine they hold for."""
     source = str(Path(__file__).parents[1] / "src")
     os.environ["PYTHONPATH"] = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
     sys.path.insert(0, source)
     results = {}
     with tempfile.TemporaryDirectory() as folder:
-        for runs in (fit_everything(), run_commands(Path(folder))):
-            for run, parts in runs:
+        kinds = {"fits": fit_everything(), "commands": run_commands(Path(folder))}
+        for kind in chosen or kinds:
+            for run, parts in kinds[kind]:
                 results[run] = {name: summarize(part) for name, part in parts.items()}
     page = {"machine": describe_machine(), "results": results}
     Path(path).write_text(json.dumps(page, indent=1) + "\n", encoding="utf-8")
@@ -205,4 +207,4 @@ def main(path):
 if __name__ == "__main__":
     if any(os.environ.get(name) != value for name, value in PORTABLE.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | PORTABLE)
-    main(sys.argv[1])
+    main(*sys.argv[1:])

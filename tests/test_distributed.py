@@ -19,17 +19,6 @@ from glnn.distributed import (
 )
 from glnn.exceptions import InputError, PeerError, PeerInputError
 
-# A single process
-
-
-def test_alone_every_answer_is_ones_own_part():
-    part, alone = np.arange(3.0), SINGLE_PROCESS
-    answers = [alone.all_reduce(part), alone.all_reduce(part, "max"), alone.broadcast(part)]
-    answers += [alone.all_gather(part)[0], alone.all_to_all([part])[0]]
-    assert all(answer is part for answer in answers)
-    assert (alone.rank, alone.size) == (0, 1)
-
-
 # Processes started by torchrun
 
 

@@ -144,19 +144,6 @@ def test_too_few_labels_unknown_rivals_and_no_labels_are_refused_before_any_fit(
         evaluate(blobs[0], y, estimator=Recorder())
 
 
-def test_more_folds_than_labels_of_a_class_leave_one_of_each_out_and_say_so(blobs):
-    X, y = blobs
-    few = np.where(np.arange(80) < 12, y, -1)
-    Recorder.shown = []
-    found = evaluate(X, few, estimator=Recorder(), folds=500, rivals=None)
-    assert len(Recorder.shown) == len(found.folds) == 6
-    assert found.notes[-1] == (
-        "6 folds in place of 500: no class has more labels, and each fold hides one of every class"
-    )
-    plain = evaluate(X, few, estimator=Recorder(), folds=6, rivals=None)
-    assert not any("in place of" in note for note in plain.notes)
-
-
 def test_an_interrupted_estimate_goes_on_to_the_same_numbers(blobs, tmp_path):
     X, y = blobs
     judge = {"estimator": LabelSpreading("knn"), "folds": 3, "rivals": ("majority",)}
@@ -213,21 +200,3 @@ class Named(BaseEstimator):
         self.classes_ = np.unique([label for label in y if label is not None])
         self.label_distributions_ = np.tile(np.eye(len(self.classes_))[0], (len(y), 1))
         return self
-
-
-class Witness(LogisticRegression):
-    """Keeps the rows that it is fitted to."""
-
-    rows: ClassVar[list] = []
-
-    def fit(self, X, y):
-        Witness.rows.append(X)
-        return super().fit(X, y)
-
-
-def test_a_classifier_of_the_user_sees_unscaled_labelled_rows(blobs):
-    X, y = blobs[0] * np.array([1.0, 1000.0]), blobs[1]
-    Witness.rows = []
-    found = evaluate(X, y, estimator=Recorder(), folds=2, rivals={"mine": Witness()})
-    for rows, hidden in zip(Witness.rows, found.folds.hidden):
-        np.testing.assert_allclose(rows, X[np.setdiff1d(np.arange(50), hidden)], rtol=1e-6)

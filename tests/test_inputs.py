@@ -5,10 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glnn import GLNNClassifier, load_dataset
+from glnn import GLNNClassifier
 from glnn.data import NodeData
 from glnn.data.arguments import to_pyg
-from glnn.exceptions import InputError
 
 NAMES = [f"person {k}" for k in range(24)]
 
@@ -43,14 +42,6 @@ def fitted(*arguments, **options):
     return GLNNClassifier(n_epochs=10, n_rounds=1, random_state=0).fit(*arguments, **options)
 
 
-def test_a_frame_gives_names_to_columns_and_rows():
-    people = frame()
-    model = fitted(people, labels(people.index), friends())
-    assert model.feature_names_in_.tolist() == ["age", "height"]
-    assert model.transduction_.tolist() == ["u"] * 12 + ["v"] * 12
-    assert model.predict(people[:3]).tolist() == ["u"] * 3
-
-
 def test_a_network_means_the_same_for_rows_in_any_order():
     people = frame()
     straight = fitted(people, labels(people.index), friends())
@@ -63,11 +54,6 @@ def test_a_network_means_the_same_for_rows_in_any_order():
     back = np.argsort(order)
     difference = straight.prior_graph_ - turned.prior_graph_[back][:, back]
     assert abs(difference).max() < 1e-6
-
-
-def test_the_labels_minus_one_and_one_are_explained():
-    with pytest.raises(InputError, match=r"one class only .*-1 marks unlabelled rows"):
-        fitted(frame(), np.repeat([-1, 1], 12))
 
 
 def test_pyg_data_and_records_go_straight_into_fit():
@@ -83,8 +69,3 @@ def test_pyg_data_and_records_go_straight_into_fit():
     pyg = to_pyg(data)
     for model in (fitted(data), fitted(pyg), fitted(pyg.x, pyg.y, pyg)):
         assert np.allclose(model.label_distributions_, plain.label_distributions_, atol=1e-5)
-
-
-def test_a_record_without_labels_is_refused_as_such():
-    with pytest.raises(InputError, match="no label at all"):
-        fitted(load_dataset("wine").replace(labels=np.full(178, -1)))

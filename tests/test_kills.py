@@ -12,7 +12,8 @@ import pytest
 from glnn.cli.main import main
 
 N_KILLS = int(os.environ.get("GLNN_KILLS", "200"))
-FIT = ["fit", "wine", "--labels-per-class", "4", "--folds", "2", "--epochs", "5", "--quiet"]
+FIT = ["fit", "wine", "--labels-per-class", "4", "--folds", "2", "--epochs", "5"]
+FIT += ["--set", "n_rounds=1", "--rivals", "none", "--quiet"]
 TUNE = ["tune", "wine", "--labels-per-class", "4", "--trials", "3", "--folds", "2", "--nested", "0"]
 TUNE += ["--epochs", "5", "--quiet"]
 TIMED = ("results.npz", "report.html")  # which show how long things took

@@ -30,12 +30,12 @@ def blocks(page, language):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The files that the pages name; fits take few epochs and folds."""
+    """The files that the pages name; fits take few epochs, rounds and folds."""
     initialize = GLNNClassifier.__init__
 
     @functools.wraps(initialize)
     def initialize_quickly(self, *args, **given):
-        initialize(self, *args, **{"n_epochs": 5} | given)
+        initialize(self, *args, **{"n_epochs": 3, "n_rounds": 1} | given)
 
     monkeypatch.setattr(GLNNClassifier, "__init__", initialize_quickly)
     fit = inspect.unwrap(GLNNClassifier.fit)
@@ -89,9 +89,10 @@ def test_commands_of_a_page_run(page, folder, capsys):
         if program == "pip":
             continue
         assert program == "glnn"
-        quick = ["--epochs", "5"] if args[0] in ("fit", "tune") else []
-        if args[0] == "fit" and "--folds" not in args:
-            quick += ["--folds", "2"]
+        quick = ["--epochs", "3"] if args[0] in ("fit", "tune") else []
+        if args[0] == "fit":
+            quick += ["--set", "n_rounds=1", "--rivals", "none"]
+            quick += [] if "--folds" in args else ["--folds", "2"]
         assert main([*args, *quick]) == 0, capsys.readouterr().err
 
 

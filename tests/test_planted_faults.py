@@ -32,18 +32,3 @@ def test_a_fault_is_one_line_of_code_and_the_same_for_the_same_seed(script):
 @pytest.mark.parametrize(("line", "lines"), [(1, [1]), (2, [2]), (3, [3]), (4, [4])])
 def test_the_tests_of_a_line_are_those_of_its_innermost_statement(script, line, lines):
     assert list(script("faults")["statement_lines"](SOURCE, line)) == lines
-
-
-def test_the_page_counts_and_gives_a_reason_for_each_survivor(script):
-    records = [
-        {"module": "nn/a.py", "operator": "x", "change": "-    b = 1 / +    b = 2", "by": None},
-        {"module": "nn/a.py", "operator": "x", "change": "-    c = 1 / +    c = 2", "by": None},
-        {"module": "nn/a.py", "operator": "x", "change": "-    d = 1 / +    d = 2", "by": "t::t"},
-        {"module": "data/b.py", "operator": "x", "change": "-    d = 1 / +    d = 2", "by": "time"},
-    ]
-    reasons = [{"module": "nn/a.py", "change": "-    b = 1 / +    b = 2", "why": "nobody reads b"}]
-    page = script("page")["page"](records, reasons)
-    assert "| nn | 3 | 1 | 33.3% |" in page
-    assert "| **all** | 4 | 2 | 50.0% |" in page
-    assert "- `nn/a.py`: `b = 1` became `b = 2`: nobody reads b" in page
-    assert "- `nn/a.py`: `c = 1` became `c = 2`: **a test is missing**" in page

@@ -4,8 +4,6 @@ import inspect
 import subprocess
 import sys
 import tomllib
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -47,20 +45,8 @@ def test_the_public_names_are_these_and_at_most_a_dozen():
     assert glnn.__all__ == PUBLIC
     assert len(glnn.__all__) <= 12
     assert dir(glnn) == sorted(PUBLIC)
-
-
-@pytest.mark.parametrize("name", sorted(set(PUBLIC) - {"__version__"}))
-def test_every_public_name_is_the_documented_one_that_its_home_exports(name):
-    home = glnn._HOMES[name]
-    if find_spec(home) is None:
-        pytest.skip(f"{home} is not written yet")
-    value = getattr(glnn, name)
-    assert value is getattr(import_module(home), name)
-    assert value.__name__ == name
-    assert inspect.getdoc(value)
-
-
-def test_an_unknown_name_is_an_attribute_error():
+    for name in set(PUBLIC) - {"__version__"}:
+        assert getattr(glnn, name).__name__ == name and inspect.getdoc(getattr(glnn, name))
     with pytest.raises(AttributeError, match="'glnn' has no attribute 'GLNN'"):
         _ = glnn.GLNN
 

@@ -9,7 +9,7 @@ from torch_geometric.transforms import Compose, ToUndirected
 from torch_geometric.utils import to_scipy_sparse_matrix
 
 from glnn import GLNNClassifier
-from glnn.pyg import GLNNTransform, from_pyg, to_pyg
+from glnn.pyg import GLNNTransform
 
 
 @pytest.fixture
@@ -52,14 +52,3 @@ def test_the_data_are_left_alone_and_the_rest_is_kept(data):
     assert torch.equal(data.edge_index, before.edge_index) and data.edge_attr is not None
     assert learned.edge_attr is None and learned.is_undirected()
     assert torch.equal(learned.x, data.x) and torch.equal(learned.test_mask, data.test_mask)
-
-
-def test_records_come_back_from_pyg_as_they_went(data):
-    record = from_pyg(data)
-    again = from_pyg(to_pyg(record))
-    assert (again.graph != record.graph).nnz == 0 and (again.features != record.features).nnz == 0
-    np.testing.assert_array_equal(again.labels, record.labels)
-
-
-def test_it_says_what_it_is():
-    assert repr(GLNNTransform(ESTIMATOR)).startswith("GLNNTransform(GLNNClassifier(")

@@ -148,12 +148,6 @@ def test_what_a_classifier_does_to_its_rows_reaches_no_other(form):
     assert {score.name: score.accuracy for score in found.others}["eraser"] > 0.9
 
 
-def test_several_processes_do_not_encode_their_rows_each_in_its_own_way(raw, together):
-    X, y = raw
-    with pytest.raises(InputError, match="several processes"):
-        together(2, lambda peers: GLNNClassifier(encode="auto").fit(X[:30], y, peers=peers))
-
-
 @pytest.mark.parametrize("encode", ["auto", None])
 def test_columns_of_one_name_are_refused(encode):
     X = pd.DataFrame([[1, 2], [3, 5], [4, 4], [0, 9]], columns=["a", "a"])

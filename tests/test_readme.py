@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 def test_python_of_the_readme_runs(folder, capsys):
     code = "".join(PYTHON)  # the second block goes on with the table of the first
     n_fits = code.count("GLNNClassifier(random_state=0)")
-    quick = code.replace("random_state=0)", "random_state=0, n_epochs=5)")
+    quick = code.replace("random_state=0)", "random_state=0, n_epochs=5, n_rounds=1)")
     exec(compile(quick, "README.md", "exec"), known := {})  # noqa: S102
     shown = capsys.readouterr().out
     assert shown and "np." not in shown
@@ -38,16 +38,11 @@ def test_python_of_the_readme_runs(folder, capsys):
     assert known["search"].best_estimator_[-1].classes_.tolist() == ["basic", "plus", "pro"]
 
 
-def test_an_own_table_takes_five_lines():
-    (own,) = [code for code in PYTHON if "customers.csv" in code]
-    assert len(own.splitlines()) == 5
-
-
 def test_commands_of_the_readme_run_and_refuse_nothing(folder, capsys):
     for line in SHELL:
         program, *args = shlex.split(line)
         assert program == "glnn"
-        quick = ["--epochs", "5"] if args[0] == "fit" else []
+        quick = ["--epochs", "5", "--set", "n_rounds=1", "--folds", "2"] * (args[0] == "fit")
         assert main([*args, *quick]) == 0, capsys.readouterr().err
     assert "n0,basic" in capsys.readouterr().out
     for run in ("customers", "friends"):

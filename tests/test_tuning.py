@@ -10,7 +10,8 @@ from glnn.engine.settings import SETTING_NAMES
 from glnn.exceptions import DataFormatError, InputError, OutputError
 from glnn.tuning import SPACE, Range, TunedClassifier
 
-BASE = GLNNClassifier(n_epochs=5, n_rounds=1, random_state=0, calibrate=None)
+QUICK = {"n_epochs": 5, "n_rounds": 1, "random_state": 0, "calibrate": None}
+BASE = GLNNClassifier(**QUICK, tracks=["features"])
 SMALL = {"n_neighbors": Range(2, 8, whole=True), "learning_rate": Range(1e-3, 1e-1, log=True)}
 
 
@@ -50,6 +51,7 @@ def test_a_search_that_was_interrupted_ends_as_one_that_was_not(clouds, tmp_path
     assert parts.table == search(clouds, 4).table
 
 
+@pytest.mark.slow
 def test_workers_with_one_storage_share_the_trials(clouds, tmp_path):
     how = {"folds": 2, "space": SMALL, "storage": tmp_path / "trials.db", "goal": "log_loss"}
     worker = delayed(TunedClassifier(BASE, n_trials=8, **how).search)

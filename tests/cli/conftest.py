@@ -22,7 +22,7 @@ def finished(tmp_path_factory):
     """A folder of people with a finished run that no test may change."""
     folder = write_people(tmp_path_factory.mktemp("people"))
     files = ["--labels", folder / "jobs.csv", "--graph", folder / "friends.csv"]
-    how = ["--label", "job", "--preset", "paper", "--epochs", "20", "--quiet"]
+    how = ["--label", "job", "--preset", "paper", "--epochs", "20", "--rivals", "none", "--quiet"]
     args = ["fit", folder / "people.csv", *files, *how, "--out", folder / "run"]
     assert main([str(arg) for arg in args]) == 0
     return folder

@@ -12,24 +12,6 @@ from glnn.cli.main import BAD_INPUT, main
 from glnn.report.results import read_results
 from glnn.report.text import suggestions
 
-# glnn doctor
-
-
-def test_machines_get_the_rows_of_the_doctor_as_json(glnn):
-    rows = json.loads(glnn("doctor", "--json").out)
-    assert {row["state"] for row in rows} <= {"ok", "note"}
-    assert {"torch", "cpu", "data folder", "self-test"} <= {row["subject"] for row in rows}
-
-
-@pytest.mark.parametrize("state", ["note", "bad"])
-def test_hints_keep_their_brackets_and_a_fault_is_an_exit_code(glnn, monkeypatch, state):
-    hint = "not installed; install it with: pip install 'glnn[report]'"
-    monkeypatch.setattr("glnn.cli.commands.health_rows", lambda: [(state, "matplotlib", hint)])
-    outcome = glnn("doctor")
-    assert hint in outcome.out
-    assert outcome.code == (1 if state == "bad" else 0)
-
-
 # glnn report
 
 
@@ -181,11 +163,6 @@ def test_a_search_is_said_line_by_line_and_a_fit_uses_it(glnn, people, monkeypat
     assert head["n_steps"] == 2 and head["n_epochs"] == 3
     shown = (people / "run" / "report.html").read_text()
     assert "Hyperparameter search" in shown and "2 trials of" in shown
-
-
-def test_one_outer_fold_is_no_estimate(glnn):
-    outcome = glnn("tune", "blobs", "--nested", 1)
-    assert outcome.code == 2 and "--nested" in outcome.err
 
 
 def test_packages_and_data_are_named_with_what_is_missing(monkeypatch, tmp_path):

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -20,25 +18,6 @@ def record():
 
 def run(*arguments):
     return runner.invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
-
-
-def test_list_names_every_set():
-    result = run("list")
-    assert result.exit_code == 0
-    assert all(name in result.stdout for name in datasets.DATASETS)
-
-
-def test_info_describes_a_set_or_a_file(record, tmp_path):
-    assert "178" in run("info", "wine").stdout
-    write_data(record, tmp_path / "r.npz")
-    assert "nodes" in run("info", tmp_path / "r.npz").stdout
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".csv", ".tsv", ".parquet", ".graphml", ".gexf"])
-def test_convert_goes_there_and_back(record, tmp_path, suffix):
-    write_data(record, tmp_path / "r.npz")
-    assert run("convert", tmp_path / "r.npz", tmp_path / f"out{suffix}").exit_code == 0
-    assert read_data(tmp_path / f"out{suffix}").equals(record)
 
 
 def test_convert_does_not_replace_a_file_unasked(record, tmp_path):
@@ -75,11 +54,6 @@ def test_fetch_tells_where_the_set_is(monkeypatch, tmp_path):
     assert "cora.npz" in result.stdout
 
 
-def test_the_commands_need_no_torch():
-    code = "import sys, glnn.cli.data_command, glnn.data; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 PEOPLE = "name,city,age,job\nann,Rome,30,cook\nbob,Bern,,pilot\ncy,Rome,50,\n"
 AS_FIT = ("--id", "name", "--label", "job", "--encode", "onehot", "--missing", "median")
 
@@ -95,16 +69,6 @@ def test_convert_takes_the_options_of_fit_and_graph_means_the_same(tmp_path):
     assert data.feature_names == ("city=Bern", "city=Rome")
 
 
-def test_what_a_message_recommends_the_command_has(tmp_path):
-    (tmp_path / "p.csv").write_text(PEOPLE)
-    strict = ("--encode", "error", "--missing", "error")
-    refused = run("convert", tmp_path / "p.csv", tmp_path / "p.npz", "--id", "name", *strict)
-    words = str(refused.exception)
-    options = run("convert", "--help").stdout
-    assert all(word.strip(".,()'") in options for word in words.split() if word.startswith("--"))
-    assert "--drop" in words
-
-
 STATES = "id,x,status\na,1.5,u\nb,2.5,v\nc,3.5,\nd,4.5,u\ne,5.5,v\n"
 
 
@@ -113,17 +77,6 @@ def test_info_asks_for_the_label_column_as_fit_does(tmp_path):
     assert "Is it 'status'? Then add --label 'status'." in run("info", tmp_path / "p.csv").output
     shown = run("info", tmp_path / "p.csv", "--label", "status")
     assert "u (2), v (2)" in shown.stdout
-
-
-def test_info_of_numbers_alone_is_shown_and_may_ask(tmp_path):
-    (tmp_path / "p.csv").write_text(
-        STATES.replace("u", "0").replace("v", "1").replace("stat0s", "status")
-    )
-    shown = run("info", tmp_path / "p.csv", "--missing", "median")
-    assert shown.exit_code == 0, shown.exception
-    assert "Is it 'status'?" in shown.output
-    (tmp_path / "q.csv").write_text("id,x\na,1.5\nb,2.5\n")
-    assert "Is it" not in run("info", tmp_path / "q.csv").output
 
 
 def test_machines_get_sets_and_their_facts_as_json(glnn):

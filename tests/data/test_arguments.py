@@ -133,15 +133,6 @@ def test_pyg_data_brings_features_labels_graph_and_split(small):
     assert named == ["a", "b", "", "b", "", ""]  # test labels are not shown
 
 
-def test_what_is_given_beside_a_record_counts(small):
-    found = as_fit_arguments(small, [0, 1, 0, 1, 0, 1], nx.path_graph(2), ids=range(6))
-    assert found.y == [0, 1, 0, 1, 0, 1]
-    assert found.graph.nnz == 2
-    whole = as_fit_arguments(small.replace(splits={}))
-    assert whole.y.tolist() == ["a", "b", "", "b", "a", "c"]
-    assert whole.validation is None
-
-
 # Names of the rows
 
 TWICE_NAMED = np.array(["w0", "w1", "w2", "w1"])
@@ -160,13 +151,6 @@ def test_names_are_those_by_which_fit_would_join_a_graph():
         {"x": None, "y": pd.Series([0, 1], index=["a", "b"])},
     ):
         assert resolve_row_names(**arguments).tolist() == ["a", "b"]
-
-
-def test_rows_that_are_only_counted_have_no_names():
-    counted = pd.DataFrame({"x": [1.0, 2.0]})
-    record = NodeData.from_arrays(np.eye(2), [0, 1])
-    for x in (counted, np.eye(2), sp.eye(2), [[1.0], [2.0]], record):
-        assert resolve_row_names(x, y=pd.Series([0, 1], index=["a", "b"])) is None
 
 
 def test_an_index_of_whole_numbers_that_does_not_count_names_the_rows_by_numbers():
@@ -188,9 +172,3 @@ def test_a_name_that_is_not_that_of_one_row_is_refused_in_one_line(node, names, 
     with pytest.raises(InputError, match=said) as caught:
         find_row(node, names)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("ids", [5, "ann", 2.5])
-def test_what_is_no_list_of_names_is_refused(ids):
-    with pytest.raises(InputError, match="ids must hold one name for each row"):
-        resolve_row_names(np.eye(3), ids=ids)

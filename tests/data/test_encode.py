@@ -1,5 +1,4 @@
 import json
-import re
 
 import numpy as np
 import pandas as pd
@@ -9,10 +8,8 @@ from glnn.data.encode import (
     AUTO_CATEGORIES,
     MAX_CATEGORIES,
     TableEncoder,
-    encode_frame,
     fit_column,
     to_numeric_frame,
-    transform_frame,
 )
 from glnn.data.table_text import TableOptions
 from glnn.engine.archive import Packer, unpack
@@ -59,19 +56,6 @@ def test_many_different_words_are_refused_by_onehot_and_counted_by_auto():
     assert MAX_CATEGORIES > AUTO_CATEGORIES
 
 
-def test_constant_columns_are_dropped_when_asked():
-    for values, options in [
-        (column("2", "2"), {}),
-        (column("2", "", "2"), {"missing": "median"}),
-        (column("x", "x"), {"encode": "onehot"}),
-        (column("2020-01-01", "2020-01-01"), {}),
-    ]:
-        wanted = TableOptions(drop_constant=True, **options)
-        assert fit_column("t.csv", values, "a", wanted).kind == "left out"
-        assert fit_column("t.csv", values, "a", TableOptions(**options)).kind != "left out"
-    assert fit_column("t.csv", column("", ""), "a", TableOptions()).feature_names == ()
-
-
 def test_units_and_decimal_commas_of_training_are_found_in_new_rows():
     code, values = coded(column("12,50 €", "1.200,00 €", "?", "3 €", "4 €"), missing="median")
     assert values == [[12.5], [1200], [8.25], [3], [4]]
@@ -87,36 +71,6 @@ def test_dates_are_days_since_the_first(encode):
     code, values = coded(dates, encode=encode)
     assert (code.kind, values) == ("date", [[2], [0], [0.5]])
     assert code.encode(column("2021-03-01"), "new.csv", 0).tolist() == [[367]]
-
-
-def number_code(**options):
-    return fit_column("t.csv", column("1", "3"), "a", TableOptions(**options))
-
-
-@pytest.mark.parametrize(
-    ("options", "cell", "said"),
-    [
-        ({"missing": "error"}, "", "an empty cell in row 12. Training had no gap there"),
-        ({"missing": "error"}, "NA", "'NA' in row 12. Training had no gap there"),
-        ({}, "old", "'old' in row 12. Write a number there"),
-        ({"missing": "median"}, "1e39", "in row 12. Write a number there, or leave the cell empty"),
-        ({"encode": "auto"}, "2020-03-05", "DD.MM.YYYY, got '2020-03-05' in row 12. Write it that"),
-    ],
-)
-def test_advice_on_a_cell_of_new_rows_can_be_followed(options, cell, said):
-    good = ["28.02.2020", "01.03.2020"] if "encode" in options else ["1", "3"]
-    code = fit_column("t.csv", column(*good), "a", TableOptions(**options))
-    with pytest.raises(DataFormatError, match=re.escape(said)) as caught:
-        code.encode(column(good[0], cell), "new.csv", 10)
-    assert "drop" not in str(caught.value)
-
-
-@pytest.mark.parametrize("place", [0, 1, 498, 499])
-def test_the_first_cell_that_does_not_fit_is_found_wherever_it_is(place):
-    cells = [str(k) for k in range(500)]
-    cells[place] = cells[-1] = "none of them"
-    with pytest.raises(DataFormatError, match=rf"got 'none of them' in row {place + 1}\."):
-        number_code().encode(column(*cells), "new.csv", 0)
 
 
 # TableEncoder
@@ -161,28 +115,6 @@ def test_an_encoder_that_was_saved_as_json_encodes_new_rows_alike():
     )
 
 
-def test_what_is_not_used_of_a_new_table_is_told():
-    new = PEOPLE.assign(shoe=1, id=["a", "b", "c"], city=["Oslo", "Rome", None])
-    assert list(fitted().notes_on_new(new, ("id",))) == [
-        "left out columns 'shoe'",
-        "features: no column for new values of 'city': 'Oslo'",
-    ]
-
-
-def test_a_column_that_a_new_table_lacks_is_named():
-    with pytest.raises(InputError, match="got none named 'age'"):
-        fitted().transform(PEOPLE.drop(columns="age"), "new.csv")
-
-
-def test_batches_of_rows_together_are_the_table(monkeypatch):
-    frame = pd.DataFrame({"x": np.arange(100.0) / 3, "y": ["a", "b"] * 50})
-    encoder = fitted(frame)
-    whole = encoder.transform(frame, "t.csv")
-    monkeypatch.setattr("glnn.data.encode._BATCH_CELLS", 21)
-    assert (encoder.transform(frame, "t.csv") != whole).nnz == 0
-    assert encoder.transform(frame[:0], "t.csv").shape == (0, 3)
-
-
 def test_all_columns_that_need_a_word_are_named_at_once():
     strict = TableOptions(encode="error", missing="error")
     with pytest.raises(DataFormatError, match=r"column 'age' .* empty cell .*: 'city', 'born'\.$"):
@@ -192,20 +124,6 @@ def test_all_columns_that_need_a_word_are_named_at_once():
 
 
 # Frames
-
-FRAMES_PEOPLE = pd.DataFrame(
-    {"age": [30, None, 50], "city": ["Rome", "Bern", "Rome"]}, index=["ann", "bob", "cy"]
-)
-
-
-def test_an_encoded_frame_keeps_its_index_and_new_rows_get_the_same_columns():
-    numbers, encoder = encode_frame(FRAMES_PEOPLE, encode="onehot", missing="median")
-    assert list(numbers.index) == ["ann", "bob", "cy"]
-    assert numbers.to_numpy().tolist() == [[30, 0, 1], [40, 1, 0], [50, 0, 1]]
-    new = pd.DataFrame({"city": ["Oslo"], "age": [None]}, index=["dan"])
-    assert transform_frame(new, encoder).to_dict("index") == {
-        "dan": {"age": 40, "city=Bern": 0, "city=Rome": 0}
-    }
 
 
 def test_numbers_of_other_kinds_become_floats_under_their_names():

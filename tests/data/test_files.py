@@ -63,14 +63,6 @@ def test_a_file_beyond_the_limit_is_refused_unread(tmp_path):
         files.check_file(tmp_path)
 
 
-def test_text_is_utf8_with_or_without_a_byte_order_mark(tmp_path):
-    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfid")
-    assert files.read_text(tmp_path / "a") == "id"
-    (tmp_path / "a").write_bytes("name\nJosé\n".encode("latin1"))
-    with pytest.raises(DataFormatError, match="CSV UTF-8"):
-        files.read_text(tmp_path / "a")
-
-
 # Lock of a folder
 
 HOLD = """

@@ -227,12 +227,6 @@ def test_labels_that_mean_unknown_or_differ_in_case(
     assert all(any(repr(label) in line for line in report.lines()) for label in gone)
 
 
-@pytest.mark.parametrize("labels", [["1.0", "2.0", ""], ["1", "1.0", "2"], ["-1.0", "1.0", "2.0"]])
-def test_whole_numbers_that_were_saved_as_fractions_are_the_same_classes(tmp_path, labels):
-    rows = "".join(f"{k * 1.5},{label}\n" for k, label in enumerate(labels))
-    assert read_tables(put(tmp_path, "x,label\n" + rows))[0].class_names == ("1", "2")
-
-
 @pytest.mark.parametrize("kind", ["quantity", "own text"])
 def test_a_label_that_is_no_class_is_refused_and_another_column_is_offered(tmp_path, kind):
     label = [f"{1.1 * k:.2f}" if kind == "quantity" else f"text {k}" for k in range(60)]
@@ -301,12 +295,6 @@ def test_a_table_as_programs_export_it(tmp_path, content, line):
     assert len(lines) == (line is not None) and all(line in said for said in lines)
 
 
-@pytest.mark.parametrize("content", ["x\n1,2\n3,4\n", "id,age\nann,1,2\nbob,2,3\n"])
-def test_a_line_of_names_that_is_too_short_is_not_taken_for_a_title(tmp_path, content):
-    with pytest.raises(InputError, match="as many cells"):
-        read_tables(put(tmp_path, content))
-
-
 def test_a_title_above_the_names_of_a_sheet_is_left_out(tmp_path):
     cells = [["Members", None, None], [None] * 3, ["id", "age", "label"]]
     cells += [line.split(",") for line in FOUR.split()]
@@ -327,12 +315,6 @@ def test_points_in_thousands_of_a_table_with_semicolons(tmp_path):
     assert read_tables(clear)[0].features.toarray().ravel().tolist() == [1061333, 500]
     path = put(tmp_path, "id;pay\nann;61.333\nbob;0.500\n")
     assert read_tables(path)[0].features.toarray()[1, 0] == 0.5
-
-
-def test_a_cell_with_a_line_break_is_one_cell(tmp_path):
-    rows = "".join(f'c{k},"one,\ntwo {k % 2}",{k}.5,{"ab"[k % 2]}\n' for k in range(6))
-    data, _ = read_tables(put(tmp_path, "id,note,x,label\n" + rows))
-    assert (data.n_nodes, data.n_features) == (6, 3)
 
 
 @pytest.mark.parametrize("form", ["{:05d}", "c{}", "{}-x"])
@@ -464,16 +446,6 @@ def test_columns_of_edges_are_named_or_guessed_with_a_line(
         assert (same != data.graph).nnz == 0
 
 
-@pytest.mark.parametrize("form", ["{:05d}", "c{}"])
-def test_edges_find_the_first_column_of_names_if_none_is_called_id(tmp_path, form):
-    rows = "".join(f"{form.format(k)},{k % 4},{'ab'[k % 2]}\n" for k in range(12))
-    table = put(tmp_path, "customer,visits,label\n" + rows)
-    edges = put(tmp_path, f"source,target\n{form.format(3)},{form.format(7)}\n", "edges.csv")
-    data, report = read_tables(table, graph_path=edges)
-    assert report.columns.id == "customer" and data.graph[3, 7] == 1
-    assert any("'customer'" in line and "--id" in line for line in report.lines())
-
-
 def test_an_edge_file_without_edges_is_told(tmp_path):
     edges = put(tmp_path, "source,target\n", "edges.csv")
     data, report = read_tables(put(tmp_path, PLAIN), None, edges, needs_label=True)
@@ -495,75 +467,6 @@ def test_commas_and_points_where_they_are_not_clear(tmp_path):
     assert read_tables(clear)[0].features.toarray()[:, 0].tolist() == [61333, 12500]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_five_thousand_rows(tmp_path, suffix):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {
-            "customer_id": [f"c{k}" for k in range(5_000)],
-            "age": np.where(rng.random(5_000) < 0.1, np.nan, rng.integers(18, 90, 5_000)),
-            "city": rng.choice([f"town {k}" for k in range(400)], 5_000),
-            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 5_000), "D"),
-            "constant": 1,
-            "label": rng.choice(["loyal", "lost", ""], 5_000),
-        }
-    )
-    path = tmp_path / f"customers{suffix}"
-    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
-    data, report = read_tables(path, encode="auto", missing="indicator", drop_constant=True)
-    assert data.feature_names == ("age", "age is missing", "city", "since")
-    assert data.ids[-1] == "c4999"
-    assert data.class_names == ("lost", "loyal")
-    ages, gaps, cities, days = data.features.toarray().T
-    assert np.array_equal(gaps == 1, frame["age"].isna())
-    assert set(ages[gaps == 1]) == {np.float32(frame["age"].median())}
-    shares = frame["city"].map(frame["city"].value_counts(normalize=True))
-    assert np.allclose(cities, shares)
-    assert np.array_equal(days, (frame["since"] - frame["since"].min()).dt.days)
-    assert dict(report.column_rows()) == {
-        "customer_id": "id",
-        "age": f"number; {int(gaps.sum())} gaps filled with the median {frame['age'].median():g}"
-        " and marked in a second column",
-        "city": "text: share of the rows with the same value",
-        "since": "date: days since 2020-01-01",
-        "constant": "left out: one value only",
-        "label": "label",
-    }
-
-
-def test_without_a_label_the_likeliest_column_is_offered(tmp_path):
-    rows = "".join(f"{k},{k * 1.5},{['loyal', 'lost', ''][k % 3]}\n" for k in range(9))
-    path = put(tmp_path, "id,age,status\n" + rows)
-    with pytest.raises(InputError, match=r"Is it 'status'\? Then add --label status"):
-        read_tables(path, needs_label=True)
-    path = put(tmp_path, "id,age\nann,1.5\nbob,2.5\n")
-    with pytest.raises(InputError, match="--labels"):
-        read_tables(path, needs_label=True)
-    assert read_tables(path)[0].n_nodes == 2
-
-
-ROWS = "id,x,label\n" + "".join(f"{k},{k * 1.5},{'uv'[k % 2]}\n" for k in range(30))
-
-
-@pytest.mark.parametrize("name", ["label", "id"])
-def test_a_kind_is_for_features_alone(tmp_path, name):
-    with pytest.raises(InputError, match=f"must name columns of features or times, got '{name}'"):
-        read_tables(put(tmp_path, ROWS), kinds={name: "number"})
-
-
-def test_edges_with_three_columns_of_ids_say_which_two_are_read(tmp_path):
-    edges = put(tmp_path, "a,b,c\n1,2,3\n2,3,4\n", "edges.csv")
-    data, report = read_tables(put(tmp_path, ROWS), graph_path=edges)
-    assert data.graph[1, 2] and data.n_edges == 2
-    assert report.lines()[0].startswith("graph: edges join 'a' and 'b'; --source and --target")
-
-
-def test_thousands_of_labels_are_no_classes(tmp_path):
-    rows = "id,x,label\n" + "".join(f"{k},{k * 1.5},t{k % 2000}\n" for k in range(6000))
-    with pytest.raises(InputError, match="2,000 different values"):
-        read_tables(put(tmp_path, rows), needs_label=True)
-
-
 @pytest.mark.parametrize("kind", ["csv.zip", "csv.gz", "csv.bz2", "jsonl.gz"])
 def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(table_text, "SMALL_BYTES", 2**16)
@@ -571,14 +474,6 @@ def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monk
     path = write_packed(tmp_path, f".{kind}", "a,b\n" * ("csv" in kind) + line * 2_000_000)
     with pytest.raises(DataFormatError, match="unpack to at most"):
         read_data(path)
-
-
-def test_a_feather_file_that_was_cut_is_refused_in_one_line(tmp_path):
-    pd.DataFrame({"id": list("abc"), "x": [1.0, 2, 3]}).to_feather(tmp_path / "whole.feather")
-    whole = (tmp_path / "whole.feather").read_bytes()
-    for size in range(0, len(whole), 61):
-        with pytest.raises(DataFormatError, match="must be a whole Feather file"):
-            read_data(put(tmp_path, whole[:size], "cut.feather"))
 
 
 @pytest.mark.parametrize(

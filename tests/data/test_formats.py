@@ -8,7 +8,6 @@ from glnn.data import NodeData, read_data, write_data, write_graph, write_predic
 from glnn.data.formats import (
     WRITE_SUFFIXES,
     is_graph_only,
-    iter_summary,
     open_data,
 )
 from glnn.data.node_data import symmetric_from_pairs
@@ -46,21 +45,6 @@ def test_an_unknown_suffix_is_answered_with_those_there_are(small, tmp_path):
         read_data(tmp_path / "x.docx")
     with pytest.raises(InputError, match=r"Did you mean '\.parquet'"):
         write_data(small, tmp_path / "x.parq")
-
-
-def test_a_table_of_sources_and_targets_is_a_graph(tmp_path):
-    (tmp_path / "e.csv").write_text("source,target,weight\na,b,2\n")
-    data = read_data(tmp_path / "e.csv")
-    assert (data.n_nodes, data.n_edges, data.n_features) == (2, 1, 2)
-
-
-def test_nodes_files_find_what_lies_beside(tmp_path):
-    (tmp_path / "t.nodes").write_text("a\t1\tx\nb\t0\ty\n")
-    (tmp_path / "t.edges").write_text("a b\n")
-    (tmp_path / "t.labels").write_text("y\nx\n")
-    data = read_data(tmp_path / "t.nodes")
-    assert data.class_names == ("y", "x")
-    assert data.n_edges == 1
 
 
 @pytest.mark.dataset
@@ -101,15 +85,6 @@ def test_a_name_or_a_path_opens_data(small, tmp_path):
         open_data("coraa")
 
 
-def test_a_summary_tells_sizes_classes_and_origin(small):
-    rows = dict(iter_summary(small))
-    assert rows["nodes"] == "6"
-    assert rows["classes"] == "a (2), b (2), c (1)"
-    assert rows["public split"] == "train 2, val 1, test 2"
-    assert rows["unlabelled"] == "1"
-    assert dict(iter_summary(open_data("wine")))["licence"] == "BSD-3-Clause"
-
-
 # Graphs and predictions
 
 IDS = ["=SUM(A1)", '"quoted"', "a,b;c", "line\nbreak", " blank ", "漢字"]
@@ -148,15 +123,6 @@ def test_predictions_carry_id_label_and_probability(tmp_path):
     assert [line["predicted"] for line in lines] == ["yes", "no"]
     assert [float(line["probability"]) for line in lines] == [0.75, 0.9]
     assert float(lines[0]["p(no)"]) == 0.25
-
-
-@pytest.mark.parametrize(
-    ("labels", "table"),
-    [(["no"], np.eye(2)), (["no", "maybe"], np.eye(2)), (["no", "no"], np.eye(3))],
-)
-def test_predictions_that_do_not_fit_are_refused(tmp_path, labels, table):
-    with pytest.raises(InputError):
-        write_predictions(tmp_path / "p.csv", ["a", "b"], labels, table, ["no", "yes"])
 
 
 def test_a_table_for_people_has_no_formulas(tmp_path):

@@ -81,11 +81,6 @@ def test_a_class_minus_one_is_not_lost_without_a_word(y, warns):
     assert all("'no label'" in str(one.message) for one in caught)
 
 
-def test_a_single_class_is_named_as_its_user_wrote_it():
-    with pytest.raises(InputError, match=r"one class only \(1\)\. -1 marks unlabelled rows"):
-        encode_targets(np.array([1, -1, 1]), 3)
-
-
 # Folds
 
 
@@ -120,13 +115,6 @@ def test_every_class_keeps_a_label_in_every_fold():
         assert np.unique(classes[left]).tolist() == [0, 1, 2, 3]
 
 
-def test_the_seed_decides_the_deal():
-    first, same, other = (make_folds(labelled(9, 9), 3, seed=s) for s in (0, 0, 1))
-    equal = [np.array_equal(a, b) for a, b in zip(first.hidden, same.hidden)]
-    assert all(equal)
-    assert not all(np.array_equal(a, b) for a, b in zip(first.hidden, other.hidden))
-
-
 @pytest.mark.parametrize("n_folds", [9, 10, 500])
 def test_no_more_folds_than_labels_of_the_largest_class_each_hiding_one_of_every_class(n_folds):
     classes = labelled(9, 4, 3, 1)
@@ -151,11 +139,6 @@ def test_labels_without_weight_are_never_hidden_and_never_train():
     folds = hide([1, 0, 2, 1, 0, 1, 1, 0, 0.5])
     assert folds.nodes.tolist() == [0, 2, 3, 5, 6, 8]
     assert all(np.isin(seen, [0, 2, 3, 5, 6, 8]).all() for seen in folds.seen)
-
-
-def test_where_no_label_can_be_hidden_there_are_no_folds():
-    assert hide(np.eye(9)[4]) is None
-    assert hide(n_labels=2) is None
 
 
 # Groups and times
@@ -210,8 +193,3 @@ def test_values_that_make_no_folds_are_refused(values, what):
         values = values | {"groups": np.array(values["groups"], dtype=object)}
     with pytest.raises(InputError, match=what):
         make_folds(np.arange(8) % 2, 5, seed=0, **values)
-
-
-def test_labels_that_cannot_be_hidden_are_refused():
-    with pytest.raises(InputError, match="one label in each of 2"):
-        make_folds(labelled(1, 1), 2, seed=0)

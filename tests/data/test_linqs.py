@@ -74,17 +74,6 @@ def test_terror_attack_has_two_graphs_and_listed_classes(tmp_path):
         read_data(tmp_path, graph="loc_orgs")
 
 
-def test_a_class_that_is_not_listed_is_refused(tmp_path):
-    write_attacks(tmp_path)
-    (tmp_path / "terrorist_attack.labels").write_text("C\n")
-    with pytest.raises(DataFormatError, match="listed classes"):
-        read_terror_attack(tmp_path)
-    (tmp_path / "terrorist_attack.labels").unlink()
-    plain = read_linqs(tmp_path / "terrorist_attack.nodes")
-    assert plain.class_names == ("A", "B")
-    assert plain.graph is None
-
-
 def write_relations(folder, n_nodes=8):
     classes = [name.lower() for name in RELATIONS]
     for number, name in enumerate(RELATIONS):

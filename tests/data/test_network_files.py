@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import TableOptions, network_files, read_data, write_data
-from glnn.data.network_files import read_network, write_network, write_network_graph
+from glnn.data.network_files import read_network, write_network_graph
 from glnn.exceptions import DataFormatError, InputError
 
 SETTINGS = settings(settings.get_profile("records"))
@@ -97,12 +97,6 @@ def test_text_that_xml_cannot_hold_is_refused_and_nothing_is_written(small, tmp_
     with pytest.raises(InputError, match="control characters"):
         write_network_graph(tmp_path / "g.graphml", small.graph, ["\x01", *"bcdef"])
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(("suffix", "name"), [(".graphml", "label"), (".gexf", "class")])
-def test_a_feature_named_as_a_special_attribute_is_refused(small, tmp_path, suffix, name):
-    with pytest.raises(InputError, match=f"'{name}'"):
-        write_network(small.replace(feature_names=(name, "x")), tmp_path / f"g{suffix}")
 
 
 @SUFFIXES

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import NodeData, node_data
-from glnn.exceptions import DataFormatError, InputError
-from glnn.graph import as_adjacency
+from glnn.exceptions import InputError
 
 # The record
 
@@ -83,26 +82,6 @@ def test_from_arrays_takes_edges_and_numbers_the_classes():
         NodeData.from_arrays(np.eye(2), [10**12, 0])
 
 
-@pytest.mark.parametrize(
-    "edges",
-    [
-        np.array([[0, 1], [1, 2], [3, 1]]),
-        np.array([[0, 1, 3], [1, 2, 1]]),
-        np.array([[0], [3]]),
-        np.array([[0, 3]]),
-        np.array([[0, 3], [3, 0]]),
-        np.array([[0, 1], [1, 2]], dtype=np.uint8),
-        np.empty((2, 0), dtype=int),
-        sp.csr_matrix(np.eye(5)[::-1] - np.diag([0, 0, 1, 0, 0])),
-        np.eye(5)[::-1] - np.diag([0, 0, 1, 0, 0]),
-    ],
-    ids=str,
-)
-def test_edges_of_every_shape_are_read_as_fit_reads_them(edges):
-    record = NodeData.from_arrays(np.eye(5), [0, 1, 0, 1, 0], edges=edges)
-    assert (record.graph != as_adjacency(edges, 5)).nnz == 0
-
-
 @pytest.mark.parametrize("edges", [[0, 1], [[0.0, 1.0]], [["a", "b"]], np.zeros((3, 3), int)])
 def test_edges_of_another_kind_are_refused_in_one_line(edges):
     with pytest.raises(InputError, match=r"2 x E or E x 2 array of node numbers") as caught:
@@ -162,21 +141,6 @@ def test_a_graph_from_pairs_is_the_largest_weight_of_either_direction(triples):
 def test_a_graph_that_is_no_undirected_graph_is_refused(graph, message):
     with pytest.raises(InputError, match=message):
         node_data.check_adjacency(graph, 2)
-
-
-@pytest.mark.parametrize(
-    ("data", "indices", "indptr", "shape"),
-    [
-        ([1.0], [0], [0, 1], (2, 2)),
-        ([1.0], [5], [0, 1, 1], (2, 2)),
-        ([1.0], [-1], [0, 1, 1], (2, 2)),
-        ([1.0], [0], [0, 2, 1], (2, 2)),
-        ([1.0], [0, 1], [0, 1, 2], (2, 2)),
-    ],
-)
-def test_csr_arrays_that_do_not_fit_are_refused(data, indices, indptr, shape):
-    with pytest.raises(DataFormatError):
-        node_data.csr_from_arrays(np.array(data), np.array(indices), np.array(indptr), shape)
 
 
 @SETTINGS

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glnn.data import npz, read_data
-from glnn.data.node_data import symmetric_from_pairs
 from glnn.data.npz import (
     NpzFile,
     read_graph_npz,
@@ -135,14 +134,6 @@ def test_name_provenance_and_fillers_are_kept(small, tmp_path):
         assert file["labels"].min() == 0
 
 
-def test_another_graph_can_be_asked_for(small, tmp_path):
-    other = symmetric_from_pairs(np.array([0, 1]), np.array([5, 4]), 6)
-    write_node_npz(small, tmp_path / "r.npz", other_graphs={"second": other})
-    assert read_node_npz(tmp_path / "r.npz", graph="second").n_edges == 2
-    with pytest.raises(InputError, match="Did you mean 'second'"):
-        read_node_npz(tmp_path / "r.npz", graph="secnd")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -173,7 +164,7 @@ def test_arrays_that_do_not_fit_are_refused(small, tmp_path, change, message):
 def test_mutated_archives_give_a_record_or_one_clear_line(small, tmp_path, survives_mutation):
     path = tmp_path / "r.npz"
     write_node_npz(small, path)
-    survives_mutation(lambda: read_node_npz(path), [path], count=1000)
+    survives_mutation(lambda: read_node_npz(path), [path], count=200)
 
 
 def test_mutated_arrays_in_a_sound_archive_do_too(small, tmp_path, survives_mutation, mutation):
@@ -191,7 +182,7 @@ def test_mutated_arrays_in_a_sound_archive_do_too(small, tmp_path, survives_muta
                 new.writestr(name, member)
         return out.getvalue()
 
-    survives_mutation(lambda: read_node_npz(path), [path], count=1500, mutate=mutate_one_array)
+    survives_mutation(lambda: read_node_npz(path), [path], count=300, mutate=mutate_one_array)
 
 
 # Graphs without features
@@ -203,15 +194,6 @@ def test_scipy_and_glnn_read_the_same_graph(small, tmp_path):
     assert (again != small.graph).nnz == 0
     assert ids.tolist() == small.ids.tolist()
     assert (sp.load_npz(tmp_path / "g.npz") != small.graph).nnz == 0
-
-
-@pytest.mark.parametrize(
-    "matrix", [sp.csr_matrix((2, 3)), sp.coo_matrix(np.eye(2)), sp.csc_matrix(np.eye(2))]
-)
-def test_other_matrices_are_refused(tmp_path, matrix):
-    sp.save_npz(tmp_path / "g.npz", matrix)
-    with pytest.raises(DataFormatError):
-        read_graph_npz(tmp_path / "g.npz")
 
 
 def test_mutated_archives_give_a_graph_or_one_clear_line(small, tmp_path, survives_mutation):

@@ -4,30 +4,12 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 
 from glnn.data import NodeData, TableOptions, npz, read_data, write_data
 from glnn.data.node_data import empty_features
 from glnn.data.npz import write_node_npz
 from glnn.data.row_source import NpzSource, ParquetSource, RecordSource, open_source
 from glnn.exceptions import DataFormatError
-
-# Records in memory
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"labels": np.array([0, 1, -1, 1, 0, -1]), "splits": {}},
-        {"features": sp.csr_matrix(np.ones((6, 2)))},
-        {"graph": None},
-        {"class_names": ("a", "b", "d")},
-    ],
-)
-def test_the_digest_changes_with_the_data(small, change):
-    assert RecordSource(small).digest == RecordSource(small.replace(name="other")).digest
-    assert RecordSource(small).digest != RecordSource(small.replace(**change)).digest
-
 
 # npz files
 

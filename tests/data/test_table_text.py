@@ -1,12 +1,9 @@
-import datetime
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from glnn.data import TableOptions, table_text
 from glnn.data.table_files import read_frame
-from glnn.data.table_text import _detect_delimiter
 from glnn.exceptions import DataFormatError, InputError
 
 # Text files
@@ -46,32 +43,10 @@ def test_a_line_without_end_is_refused_before_pandas_sees_it(tmp_path, monkeypat
     assert len(read_frame(put(tmp_path, "a,b\n" + "12345,6\n" * 1000))) == 1000
 
 
-def test_absurdly_many_columns_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_text, "MAX_COLUMNS", 1000)
-    with pytest.raises(DataFormatError, match="columns"):
-        read_frame(put(tmp_path, "a," * 1001 + "\n"))
-
-
 @pytest.mark.parametrize("name", ["tab", "\\t", "\t"])
 def test_a_tab_can_be_named_as_people_type_it(tmp_path, name):
     frame = read_frame(put(tmp_path, "a,b\tc\n1,5\t2\n"), TableOptions(delimiter=name))
     assert frame.to_dict("list") == {"a,b": [1.5], "c": [2]}
-
-
-@pytest.mark.parametrize(
-    ("sample", "mark"),
-    [
-        ("a;b,c;d\n1;2;3\n4;5;6\n", ";"),  # as often in every line
-        ("a,b;c\n1,2\n3,4", ","),
-        ("a\tb\n1\t2\n3", "\t"),  # the last line may be cut
-        ("a,b\n1;2;3\n4;5;6;7\n", ","),
-        ("a,b\n1\n2;3", ","),  # a mark that the first line lacks is none
-        ("alone\n1\n2\n", ","),
-        ("", ","),
-    ],
-)
-def test_the_mark_that_stands_equally_often_in_all_lines_parts_columns(sample, mark):
-    assert _detect_delimiter(sample) == mark
 
 
 # Cells
@@ -115,59 +90,12 @@ def test_integers_beyond_64_bits_are_numbers_of_less_precision(tmp_path):
     assert table_text.to_numbers(frame["y"]).tolist() == [np.inf, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pd.Series([1 + 2j]),
-        pd.to_datetime(pd.Series(["2020-01-01"])),
-        pd.Series([pd.Timedelta(1)]),
-        pd.Series(["1"], dtype="category"),
-        text(datetime.date(2020, 1, 1)),
-        text([1]),
-    ],
-)
-def test_what_is_no_number_is_not_made_one(column):
-    assert table_text.to_numbers(column) is None
-
-
 def test_whole_numbers_are_text_without_a_point_and_dates_as_people_write_them():
     assert table_text.to_text(pd.Series([3.0, -0.5, np.nan, 1e300])) == ["3", "-0.5", "", "1e+300"]
     assert table_text.to_text(pd.Series([2**60, None], dtype="Int64")) == [str(2**60), ""]
     days = pd.to_datetime(pd.Series(["2020-01-02", None]))
     assert table_text.to_text(days) == ["2020-01-02", ""]
     assert table_text.to_text(days + pd.Timedelta(hours=1)) == ["2020-01-02T01:00:00", ""]
-
-
-@pytest.mark.parametrize(
-    ("column", "mark"),
-    [
-        (["1,5", "2"], ","),
-        (["0,125"], ","),
-        (["1.234,5"], ","),
-        (["12345,678"], ","),
-        (["1,234.5"], "."),
-        (["1,234,567"], "."),
-        (["61,333", "12,000"], None),
-        (["1,5", "Rome"], None),
-        (["Smith, Ann"], None),
-    ],
-)
-def test_the_decimal_mark_is_known_where_cells_tell(column, mark):
-    assert table_text.detect_decimal(pd.DataFrame({"a": text(*column)})) == mark
-
-
-@pytest.mark.parametrize(
-    ("decimal", "column", "numbers"),
-    [
-        (".", ["61,333", "1,234.5", ""], [61333, 1234.5, np.nan]),
-        (",", ["61.333", "1.234,5", "-2"], [61333, 1234.5, -2]),
-    ],
-)
-def test_groups_of_three_digits_become_numbers(decimal, column, numbers):
-    frame = pd.DataFrame({"a": pd.Series(column, dtype="str"), "id": ["1,000"] * 3})
-    out, _ = table_text.parse_grouped_numbers(frame, decimal, {"id"})
-    assert np.array_equal(out["a"], numbers, equal_nan=True)
-    assert out["id"].tolist() == ["1,000"] * 3
 
 
 @pytest.mark.parametrize(
@@ -186,17 +114,6 @@ def test_groups_of_three_digits_become_numbers(decimal, column, numbers):
 )
 def test_the_way_dates_are_written_is_found(column, form):
     assert table_text.detect_date_format(text(*column)) == form
-
-
-def test_dates_are_days_however_they_are_written():
-    expected = [18292.5, np.nan]
-    for column, form in [
-        (text("2020-01-31T12:00", ""), "ISO8601"),
-        (pd.to_datetime(pd.Series(["2020-01-31 12:00", None])), "dates"),
-        (text("2020-01-31T12:00", None), "dates"),
-    ]:
-        assert np.array_equal(table_text.days_since_1970(column, form), expected, equal_nan=True)
-    assert table_text.days_since_1970(text("31.01.2020"), "ISO8601") is None
 
 
 # TableOptions

@@ -1,5 +1,3 @@
-import random
-
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -10,7 +8,6 @@ from glnn.data.table_text import TableOptions
 from glnn.data.tables import (
     guess_label_column,
     plan_columns,
-    read_table,
 )
 from glnn.exceptions import DataFormatError, InputError
 
@@ -34,40 +31,6 @@ def put(tmp_path, **files):
     return [tmp_path / f"{name}.csv" for name in files]
 
 
-@pytest.fixture
-def people(tmp_path):
-    """1,000 rows, 5 % with a text label, and edges of which some name nobody."""
-    rng = random.Random(0)
-    rows = [f"person {k},{rng.randint(18, 90)},{rng.uniform(1.5, 2):.2f}\n" for k in range(1000)]
-    labels = [f"person {k},{'smoker' if k % 3 else 'non-smoker'}\n" for k in range(50)]
-    links = [f"person {rng.randrange(1000)},person {rng.randrange(1000)}\n" for _ in range(3000)]
-    links[10:10] = ["person 7,ghost 1\n", "ghost 2,ghost 1\n", "ghost 3,person 1\n", "ghost 4,x\n"]
-    return put(
-        tmp_path,
-        features="id,age,height\n" + "".join(rows),
-        labels="id,label\n" + "".join(labels),
-        edges="source,target\n" + "".join(links),
-    )
-
-
-def test_a_spreadsheet_of_people_is_read_when_unknown_ids_are_dropped(people):
-    data, report = read_tables(*people, id_column="id", label_column="label", on_unknown="drop")
-    assert (data.n_nodes, data.n_features, data.labelled.size) == (1000, 2, 50)
-    assert data.class_names == ("non-smoker", "smoker")
-    assert data.ids[3] == "person 3"
-    assert report.edges.unknown.count == 5
-    assert report.edges.unknown.first == ("ghost 1", "ghost 2", "ghost 3")
-    assert "left out 5 unknown ids ('ghost 1', 'ghost 2', 'ghost 3', ...)" in report.lines()[0]
-
-
-def test_labels_may_stand_in_the_features_file(tmp_path):
-    (path,) = put(tmp_path, f="name,x,group\na,1,yes\nb,2,\nc,3,no\n")
-    data = read_data(path, id_column="name", label_column="group")
-    assert data.labels.tolist() == [1, -1, 0]
-    assert data.class_names == ("no", "yes")
-    assert data.feature_names == ("x",)
-
-
 def test_unknown_ids_among_labels_are_reported_too(tmp_path):
     features, labels = put(tmp_path, f=PEOPLE, l="id,label\nbob,x\nzoe,y\n")
     with pytest.raises(InputError, match=r"1 unknown id \('zoe'\)"):
@@ -86,26 +49,6 @@ def test_groups_and_times_are_kept_and_are_no_features(tmp_path):
     assert (report.times - report.times[0]).tolist() == [0, 3, -2]
     by_number = read_tables(path, time_column="age", drop=["gap", "d*"])
     assert by_number[1].times.tolist() == [30, 31, 50] and by_number[1].groups is None
-
-
-def test_commas_read_as_thousands_because_of_other_columns_are_told(tmp_path):
-    (path,) = put(tmp_path, f='id,rate,income\na,0.5,"61,054"\nb,1.5,900\nc,2.5,"12,000"\n')
-    data, report = read_tables(path)
-    assert data.features.toarray()[:, 1].tolist() == [61054, 900, 12000]
-    line = (
-        "table: read numbers with '.' as the decimal mark in 'income'; --set decimal=, "
-        "(decimal=',') changes that"
-    )
-    assert report.lines() == (line,)
-    assert line in data.provenance.values()
-    assert read_tables(path, decimal=".")[1].lines() == ()
-
-
-def test_commas_of_new_rows_are_told_too(tmp_path):
-    old, new = put(tmp_path, f="rate,income\n0.5,1\n1,2\n", n='rate,income\n0.5,"61,054"\n')
-    encoder = read_tables(old)[1].encoder
-    (line,) = encoder.notes_on_new(read_table(new, TableOptions()), ())
-    assert line.startswith("table: read numbers with '.' as the decimal mark in 'income'")
 
 
 @pytest.mark.parametrize(
@@ -189,22 +132,6 @@ def test_patterns_choose_and_leave_out_columns():
     assert plan(table, features=("x*",)).features == ("x1", "x2")
     assert plan(table, drop=("x?",)).features == ("age",)
     assert plan(table, features=("age", "x*"), drop=("x1",)).features == ("x2", "age")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"features": ("agee",)}, "'agee', which matches none.*Did you mean 'age'"),
-        ({"drop": ("z*",)}, r"'z\*', which matches none"),
-        ({"drop": ("*",)}, "feature column"),
-        ({"id_column": "idd"}, r"got 'idd'\. Its columns are 'id', 'age', 'label'"),
-        ({"label_column": "id"}, "different columns"),
-    ],
-)
-def test_columns_that_cannot_be_are_refused(options, message):
-    table = {"id": ["a"], "age": [3], "label": ["u"]}
-    with pytest.raises((InputError, DataFormatError), match=message):
-        plan(table, **options)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from glnn.engine.fit_problem import FitProblem
 from glnn.engine.tasks import Labels
 
 
-@pytest.fixture
-def blocks():
+def make_blocks():
     """Two communities of 30 with words of their own: features, graph, classes."""
     rng = np.random.default_rng(0)
     classes = np.arange(60) % 2
@@ -19,8 +18,23 @@ def blocks():
 
 
 @pytest.fixture
-def problem(blocks):
-    features, graph, classes = blocks
-    train, validation = np.arange(8), np.arange(8, 28)
-    chosen = Labels(validation, classes[validation], 60, 2)
-    return FitProblem(features, Labels(train, classes[train], 60, 2), graph, chosen)
+def blocks():
+    return make_blocks()
+
+
+@pytest.fixture(scope="session")
+def make_problem():
+    """Return a function that makes the problem of the blocks anew: some tests change it."""
+
+    def make():
+        features, graph, classes = make_blocks()
+        train, validation = np.arange(8), np.arange(8, 28)
+        chosen = Labels(validation, classes[validation], 60, 2)
+        return FitProblem(features, Labels(train, classes[train], 60, 2), graph, chosen)
+
+    return make
+
+
+@pytest.fixture
+def problem(make_problem):
+    return make_problem()

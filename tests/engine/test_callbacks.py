@@ -1,21 +1,15 @@
-import sys
-
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from glnn import GLNNClassifier
 from glnn.engine.callbacks import (
-    Callback,
-    History,
     Progress,
     ProgressBar,
     ProgressLog,
     TensorBoardLog,
-    notify_stage,
     show_progress,
 )
-from glnn.exceptions import MissingDependencyError
 
 # Callbacks
 
@@ -33,43 +27,6 @@ def test_the_progress_log_reports_the_stage_and_every_finished_epoch():
         Progress("classifier 1", 1, 2),
         Progress("classifier 1", 2, 2),
     ]
-
-
-def test_the_end_of_a_stage_is_told_unless_it_raises():
-    heard = []
-
-    class Listener(Callback):
-        def on_stage_begin(self, stage, n_epochs):
-            heard.append((stage, n_epochs))
-
-        def on_stage_end(self, stage):
-            heard.append(stage)
-
-    with notify_stage([Listener(), Listener()], "graph 1"):
-        heard.append("work")
-    assert heard == [("graph 1", 0), ("graph 1", 0), "work", "graph 1", "graph 1"]
-    heard.clear()
-    with pytest.raises(ValueError), notify_stage([Listener()], "classifier 1", 5):
-        raise ValueError
-    assert heard == [("classifier 1", 5)]
-
-
-# History
-
-RECORDS = [
-    {"stage": "classifier", "epoch": 0, "loss": 1.5},
-    {"stage": "classifier", "epoch": 1, "loss": 0.1 + 0.2, "validation_loss": 1e-300},
-]
-
-
-@pytest.fixture
-def history():
-    return History(RECORDS)
-
-
-def test_a_column_is_empty_where_nothing_was_recorded(history):
-    assert history.column("loss") == [1.5, 0.1 + 0.2]
-    assert history.column("validation_loss") == [None, 1e-300]
 
 
 # TensorBoard
@@ -93,12 +50,6 @@ def test_tensorboard_reads_the_history_of_every_track(tmp_path):
         np.testing.assert_allclose(losses, own, rtol=1e-6)
     edges = events.Scalars("graph/edges")[0]
     assert (edges.step, edges.value) == (1, clf.graph_.nnz / 2)
-
-
-def test_without_the_package_its_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(MissingDependencyError, match=r"glnn\[tensorboard\]"):
-        TensorBoardLog(tmp_path)
 
 
 def test_the_bar_is_full_at_the_end_and_stays_where_a_fit_failed(monkeypatch):

@@ -93,27 +93,6 @@ def test_the_graph_that_is_shown_is_the_one_that_its_network_sees(problem, all_t
     assert (result.model.prior != prior_graph(problem.graph, "renormalized")).nnz == 0
 
 
-def test_choices_say_in_words_what_was_mixed_and_how_far_the_graph_is_trusted(
-    problem, all_tracks_count
-):
-    settings = resolve_settings("default", changes={"n_epochs": 5})
-    result = fit_problem(problem, settings, seed=0)
-    mixed = ", ".join(f"{track.name} {track.weight:.0%}" for track in result.model.tracks)
-    trust = sum(track.weight for track in result.model.tracks if track.sees_graph)
-    learning = [track.name for track in result.model.tracks if not track.head.is_on_rows]
-    n_rounds = {track.name: track.graph.n_rounds for track in settings.tracks}
-    assert result.choices == {
-        "mixture": mixed,
-        "given graph": f"trusted to {trust:.0%}",
-        "learned graph": f"that of the track {learning[0]}",
-        "signal": "l2",
-        "n_rounds": n_rounds[learning[0]],
-    }
-    without = fit_problem(dataclasses.replace(problem, graph=None), settings, seed=0)
-    assert "given graph" not in without.choices
-    assert without.model.prior is None
-
-
 def rows_of(problem, peers):
     """What one of several processes is given of a problem."""
     rows = Partition(60, peers).rows
@@ -238,20 +217,6 @@ def test_too_large_a_fit_is_refused_with_the_number_and_a_way_out(
     assert "\n" not in str(caught.value)
 
 
-class Large:
-    """Features of which only the shape is looked at."""
-
-    shape = (3_000_000, 800)
-    nnz = 2**31 + 8
-
-
-def test_more_stored_entries_than_32_bits_count_are_estimated_not_overflown(problem):
-    large = dataclasses.replace(problem, graph=None)
-    object.__setattr__(large, "features", Large())
-    assert estimate_bytes(large, DEFAULT) > 2**31 * 8
-    assert estimate_bytes(large, LITERAL) == 56 * Large.shape[0] ** 2
-
-
 @pytest.mark.parametrize(
     ("error", "full"),
     [
@@ -270,12 +235,6 @@ def test_what_means_that_memory_has_run_out(error, full, problem, monkeypatch):
     with pytest.raises(GlnnError if full else RuntimeError, match=words) as caught:
         fit_problem(problem, DEFAULT, seed=0)
     assert "\n" not in str(caught.value)
-
-
-def test_what_is_free_is_a_number_or_unknown(monkeypatch):
-    assert fit.free_bytes() is None or fit.free_bytes() > 0
-    monkeypatch.setattr(fit.Path, "read_text", lambda self: "no such line")
-    assert fit.free_bytes() is None
 
 
 def test_heads_on_rows_find_links_of_new_nodes_in_the_given_graph_though_no_track_learns_from_it(

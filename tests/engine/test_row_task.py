@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from glnn.distributed import SINGLE_PROCESS, Partition
 from glnn.engine import row_task
 from glnn.engine.inputs import make_generator
-from glnn.engine.row_task import RowTask, _default_gate, choose_pool_nodes, gather_pool
+from glnn.engine.row_task import RowTask, _default_gate, gather_pool
 from glnn.engine.settings import PRESETS
 from glnn.engine.trainer import Trainer
 from glnn.graph.operators import RandomWalk, add_loops
@@ -74,15 +74,6 @@ def test_processes_take_the_same_steps(make, settings, together, problem):
     for other in others:
         for name, value in other.items():
             assert_close(value, alone[name], atol=1e-4, rtol=1e-3)
-
-
-def test_processes_hold_a_share_of_the_rows_each_beside_those_that_are_known(make, together):
-    def work(peers):
-        return len(make(LINEAR, peers)._pool)
-
-    assert work(SINGLE_PROCESS) == 60
-    assert set(together(2, work)) == {30}
-    assert set(together(3, work)) == {28}  # 8 labels and 20 validation nodes
 
 
 def test_a_step_draws_each_label_at_most_once_and_other_rows(make):
@@ -175,12 +166,3 @@ def test_every_process_has_the_same_pool(graph, x, together):
 def test_a_constant_column_is_zero(graph, x):
     x[:, 2] = 5.0
     assert (pool_of(graph, x, 0)[:, 2] == 0).all()
-
-
-@pytest.mark.parametrize(("n_columns", "n_nodes"), [(0, 30), (1, 30), (2, 15), (40, 2)])
-def test_a_pool_has_as_many_nodes_as_its_columns_leave_room_for(n_columns, n_nodes, monkeypatch):
-    monkeypatch.setattr(row_task, "_MAX_NUMBERS", 30)
-    rng = np.random.default_rng(0)
-    found = choose_pool_nodes(np.array([5]), np.array([8]), 50, 50, n_columns, rng)
-    assert found[:2].tolist() == [5, 8]
-    assert len(found) == len(np.unique(found)) == n_nodes

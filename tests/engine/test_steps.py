@@ -10,10 +10,9 @@ from glnn.engine.archive import read_archive, write_archive
 from glnn.engine.fit import fit_problem
 from glnn.engine.inputs import Scaling
 from glnn.engine.model import Model
-from glnn.engine.settings import PRESETS, resolve_settings
+from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import (
     STRUCTURE,
-    FitState,
     Steps,
     channel_weights,
     compute_structure,
@@ -23,7 +22,7 @@ from glnn.engine.tasks import factor_task_gradient
 from glnn.exceptions import InputError
 from glnn.graph.prior import prior_graph
 from glnn.solver import learn_graph
-from glnn.solver.learn import GraphRequest, solve_graph
+from glnn.solver.learn import solve_graph
 
 # Steps
 
@@ -38,18 +37,6 @@ def begin(steps, name=None):
     """The state of a track, the first one unless named, as its first round begins."""
     tracks = {track.name: track for track in steps.tracks}
     return steps.start(tracks[name or next(iter(tracks))]).replace(round=1)
-
-
-def test_a_step_returns_another_state_and_leaves_its_own_as_it_was(problem):
-    steps = steps_of(problem, resolve_settings("paper", changes=FAST))
-    start = begin(steps)
-    solved = steps.graph_step(start)
-    trained = steps.classifier_step(solved)
-    assert (start.adjacency, solved.task) == (None, None)
-    assert trained.adjacency is solved.adjacency
-    assert len(steps.history) == 30
-    assert steps.task_signals(solved) == {}
-    assert {"predictions", "task"} <= set(steps.task_signals(trained))
 
 
 def test_the_first_classifier_sees_the_prior_graph_unless_there_is_no_other_round(problem):
@@ -77,13 +64,6 @@ def test_each_track_sees_its_own_graph(problem):
     assert features.given is None
     assert features.certificate.converged
     assert abs(features.adjacency - alone.adjacency).max() < 1e-3 * alone.adjacency.max()
-
-
-def test_without_a_graph_heads_on_rows_see_the_one_that_features_make(problem):
-    steps = steps_of(dataclasses.replace(problem, graph=None), resolve_settings("default"))
-    features, linear = (steps.graph_step(begin(steps, name)) for name in ("features", "linear"))
-    assert linear.adjacency is features.adjacency
-    assert linear.n_rounds == 1 < features.n_rounds
 
 
 def test_the_graph_of_features_alone_is_solved_once_for_all_tracks_and_labels(problem, monkeypatch):
@@ -129,20 +109,9 @@ def test_predictions_alone_give_a_head_on_rows_a_graph_with_a_certificate(proble
     assert steps.task_signals(state).keys() == {"predictions", "column_weights"}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"prediction_weight": 0.5},
-        {"prior": "binary"},
-        {"signal": "standardized"},
-        {"reading": "channel"},
-        {"n_candidates": 7},
-        {"n_neighbors": 3},
-        {"support": "all"},
-    ],
-    ids=str,
-)
-def test_what_the_graph_is_told_reaches_the_solver(problem, monkeypatch, changes):
+def test_what_the_graph_is_told_reaches_the_solver(problem, monkeypatch):
+    changes = {"prediction_weight": 0.5, "prior": "binary", "signal": "standardized"}
+    changes |= {"reading": "channel", "n_candidates": 7, "n_neighbors": 3, "support": "all"}
     steps = steps_of(problem, resolve_settings("paper", changes=FAST | changes))
     seen = []
     solve = lambda request: seen.append(request) or solve_graph(request)  # noqa: E731
@@ -166,19 +135,6 @@ def test_a_training_ends_when_patience_after_the_ramp_is_over(problem, patience,
     steps.classifier_step(steps.graph_step(begin(steps)))
     losses = steps.history.column("validation_loss")
     assert len(losses) == max(int(np.argmin(losses)), grace) + patience + 1
-
-
-def test_a_part_of_a_graph_is_not_kept_for_explanations(together, blocks):
-    features, graph = blocks[0], blocks[1]
-
-    def work(peers):
-        layout = Partition(60, peers)
-        request = GraphRequest(features[layout.rows], graph[layout.rows], layout=layout)
-        state = FitState(PRESETS["default"].tracks[0], None)
-        return state.with_graph(solve_graph(request)).attribution is None
-
-    assert together(1, work) == [False]
-    assert together(2, work) == [True, True]
 
 
 # The signal structure

@@ -18,9 +18,8 @@ from glnn.graph.operators import (
     is_uninformative,
     normalize_graph_rows,
     random_walk_matrix,
-    retained_edge_shares,
 )
-from glnn.graph.prior import normalize_adjacency, prior_graph
+from glnn.graph.prior import normalize_adjacency
 
 # Rows of a graph
 
@@ -100,20 +99,6 @@ def test_processes_have_the_rows_of_the_walk_of_the_whole_graph(graph, together,
     for parts, whole in zip(zip(*together(size, work)), (graph, add_loops(graph))):
         expected = torch.from_numpy(random_walk_matrix(whole) @ x.double().numpy())
         assert_close(torch.cat(parts), expected.float())
-
-
-# Retained edges
-
-
-@pytest.fixture
-def prior():
-    upper = np.triu(np.random.default_rng(0).random((9, 9)) < 0.4, 1)
-    return prior_graph(sp.csr_matrix((upper | upper.T).astype(np.float64)), "renormalized")
-
-
-def test_trust_is_the_share_that_was_kept_whatever_else_was_added(prior):
-    more = sp.csr_matrix(0.25 * prior + sp.csr_matrix(np.full((9, 9), 1e-12)))
-    np.testing.assert_allclose(retained_edge_shares(more, prior).data, 0.25, rtol=1e-9)
 
 
 # Spectral features

@@ -1,11 +1,9 @@
-import json
-
 import numpy as np
 import pytest
 from scipy.special import softmax
 
 from glnn.quality import calibration
-from glnn.quality.calibration import Calibration, fit_calibration, shrink_class_shares
+from glnn.quality.calibration import fit_calibration, shrink_class_shares
 from glnn.quality.metrics import ScoredPredictions, compute_metrics
 
 
@@ -78,13 +76,6 @@ def test_no_labels_leave_every_bit(drawn):
     found = fit_calibration(raw[:0], np.empty(0, np.int64))
     assert found.is_identity
     assert found.apply(raw) is raw
-
-
-def test_a_calibration_is_json(drawn):
-    judged = drawn(100)
-    for found in (fit_calibration(judged.probabilities, judged.classes), Calibration.identity(3)):
-        page = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-        assert (page["exponent"], page["prior"]) == (found.exponent, found.prior.tolist())
 
 
 def test_shares_that_labels_prove_are_kept_and_no_class_is_impossible():

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 
 import numpy as np
@@ -46,14 +45,6 @@ def test_the_confusion_matrix_counts_what_predictions_say(found):
     assert found.metrics["accuracy"].value == pytest.approx(accuracy)
 
 
-def test_the_frame_has_every_metric_of_every_method(found):
-    frame = found.to_frame()
-    assert set(frame["method"]) == {"GLNN", "largest class"}
-    row = frame[(frame["method"] == "GLNN") & (frame["metric"] == "brier")].iloc[0]
-    assert row["value"] == found.metrics["brier"].value
-    assert (frame["low"] <= frame["high"]).all()
-
-
 def test_plain_values_are_ready_for_json_and_begin_with_the_verdict(found):
     page = json.loads(json.dumps(found.to_dict()))
     assert next(iter(page.items())) == ("verdict", found.verdict.sentence)
@@ -61,17 +52,6 @@ def test_plain_values_are_ready_for_json_and_begin_with_the_verdict(found):
     assert page["comparison"]["kind"] == found.verdict.kind
     assert [rival["name"] for rival in page["rivals"]] == ["majority"]
     assert page["confusion"]["true_by_predicted"] == found.confusion.tolist()
-
-
-def test_the_summary_has_the_verdict_and_a_line_for_each_method_with_the_difference(found):
-    assert found.summary().startswith(found.verdict.sentence)
-    assert found.verdict.sentence in repr(found) and "<table>" in found._repr_html_()
-    (score,) = found.others
-    (line,) = (line for line in found.summary().splitlines() if line.startswith("largest class"))
-    difference = score.difference
-    assert f"({difference.value:+.3f} [{difference.low:+.3f}" in line
-    unpaired = dataclasses.replace(found, others=(dataclasses.replace(score, difference=None),))
-    assert f"{score.metrics['accuracy']} (-)" in unpaired.summary()
 
 
 # Estimate
@@ -97,17 +77,6 @@ def test_a_fit_that_knows_everything_is_judged_right_and_calibrated():
     assert found.verdict.kind == "good"
     assert told == ["largest class"]
     assert found.probabilities[:80].max(1).min() > 0.9  # it says 0.9, and is always right
-
-
-def test_single_labels_and_classes_that_are_never_predicted_are_said():
-    found = judge(
-        PROBLEM,
-        lambda hidden: np.tile([0.8, 0.1, 0.1], (81, 1)),
-        np.array(["a", "b", "c"]),
-        n_folds=2,
-    )
-    assert found.notes[0] == "classes with a single label train but cannot be judged: c"
-    assert "never predicted where their labels are hidden: b" in found.notes[1]
 
 
 def test_coverage_is_measured_with_sets_of_other_folds(drawn):

@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose
 
 from glnn.exceptions import InputError
 from glnn.quality.explain import (
-    _N_OVERSAMPLES,
     embed_nodes,
     explain,
     metric_weights,
@@ -42,12 +41,6 @@ def test_columns_of_all_links_are_the_similarity_shares_summed(fitted_nodes):
     ends = np.array([link.node for link in found.links])
     assert_allclose(fitted_nodes.column_shares(5, ends).sum(), similar, atol=1e-9)
     assert set(found.columns) <= set(fitted_nodes.column_names)
-
-
-def test_the_named_columns_are_the_largest_of_the_link(fitted_nodes):
-    link = explain(fitted_nodes, 2).links[0]
-    shares = fitted_nodes.column_shares(2, np.array([link.node]))[0]
-    assert_allclose(list(link.columns.values()), np.sort(shares[shares > 0])[::-1][:3])
 
 
 def test_effects_are_ranked_by_their_size_for_the_class_of_the_label(fitted_nodes):
@@ -85,13 +78,6 @@ def test_the_nearest_labels_are_those_with_the_highest_cosine(fitted_nodes):
     assert set(nearest_labels(only, 3, 100)) == {0, 2, 4}
 
 
-def test_the_table_has_a_line_for_each_link_and_a_column_for_each_term(fitted_nodes):
-    found = explain(fitted_nodes, 4)
-    frame = found.to_frame()
-    assert len(frame) == len(found.links)
-    assert_allclose(frame[list(found.links[0].terms)].sum(axis=1), frame["weight"], atol=1e-6)
-
-
 # Embedding
 
 
@@ -113,12 +99,6 @@ def test_products_of_rows_are_those_of_the_spread_features_if_their_rank_is_kept
     rows = embed_nodes(make(features), propagate, n_columns=8)
     whole = propagate(features)
     assert_allclose(rows @ rows.T, whole @ whole.T, rtol=1e-8, atol=1e-8)
-
-
-def test_up_to_a_few_columns_more_than_asked_for_nothing_is_lost(rng):
-    x = rng.normal(size=(40, 3 + _N_OVERSAMPLES))
-    rows = embed_nodes(x, lambda v: v, n_columns=3)
-    np.testing.assert_allclose(rows @ rows.T, x @ x.T)
 
 
 # Weights of columns

@@ -5,13 +5,10 @@ from sklearn.metrics import get_scorer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from glnn import GLNNClassifier
 from glnn.data.labels import encode_targets, make_folds
-from glnn.engine.callbacks import Callback
 from glnn.exceptions import InputError, OutputError
 from glnn.quality.folds import (
     CachedRefit,
-    clone_with,
     hold_out,
     label_weights,
     labelled_scorer,
@@ -121,21 +118,6 @@ def test_a_damaged_answer_is_computed_again(tmp_path, damage, name):
     for _ in range(2):
         np.testing.assert_array_equal(CachedRefit(again, tmp_path, b"x")(HIDDEN[0]), whole)
     assert again.n_calls == 1
-
-
-# Copies of estimators
-
-
-class Bar(Callback):
-    def __deepcopy__(self, memo):
-        raise TypeError("a bar cannot be copied")
-
-
-def test_callbacks_are_not_copied():
-    bar = Bar()
-    copy = clone_with(GLNNClassifier(callbacks=[bar], n_epochs=3), calibrate=None)
-    assert copy.callbacks == [bar]
-    assert copy.n_epochs == 3 and copy.calibrate is None
 
 
 # Labels

@@ -21,7 +21,6 @@ from glnn.quality.rivals import (
     NodeProblem,
     choose_rivals,
     choose_storage,
-    comparable_features,
     gcn_task,
     join_neighbor_means,
     normalize_row_sums,
@@ -177,23 +176,6 @@ def test_neighbours_are_averaged_once_and_twice_in_every_storage(blocks):
     np.testing.assert_allclose(found, expected, atol=1e-6)
     other = dataclasses.replace(problem, features=dense)
     np.testing.assert_allclose(join_neighbor_means(other).features, expected, atol=1e-6)
-
-
-# Scaling of features
-
-
-def test_sparse_and_dense_rows_are_divided_by_their_sum_alike():
-    x = np.random.default_rng(0).integers(0, 4, (6, 5)).astype(float)
-    sums = np.maximum(x.sum(1, keepdims=True), 1)
-    np.testing.assert_allclose(normalize_row_sums(x), x / sums)
-    np.testing.assert_allclose(normalize_row_sums(sp.csr_matrix(x)).toarray(), x / sums)
-
-
-def test_words_are_left_to_the_methods_and_units_are_not():
-    words = sp.csr_matrix(np.eye(4, dtype=np.float32))
-    assert comparable_features(words) is words
-    units = np.array([[1.0, 5.0, 1000.0], [2.0, 7.0, 3000.0], [3.0, 6.0, 2000.0]])
-    np.testing.assert_allclose(comparable_features(units).std(0), 1, rtol=1e-6)
 
 
 def test_features_are_stored_the_same_way_however_they_were_given():

@@ -3,14 +3,10 @@ import json
 import time
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import binomtest, fisher_exact
-from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 from glnn.data.labels import make_folds
@@ -62,16 +58,6 @@ def test_rivals_are_judged_on_hidden_labels_alone(table):
     np.testing.assert_array_equal(majority.predictions.classes, table.labels[:40])
     assert majority.accuracy < 0.5 < logistic.accuracy
     assert logistic.difference.value == pytest.approx(1 - logistic.accuracy)
-
-
-def test_a_classifier_of_the_user_gets_the_labelled_rows_of_the_frame_as_it_came(table):
-    frame = pd.DataFrame({"word": NAMES[np.arange(60) % 3]}, index=[f"n{k}" for k in range(60)])
-    model = make_pipeline(
-        make_column_transformer((OneHotEncoder(), ["word"])), LogisticRegression()
-    )
-    (score,), notes = contest(given(frame, mine=model), table)
-    assert (score.title, score.accuracy, notes) == ("mine", 1.0, ())
-    assert not hasattr(model, "classes_")  # a copy was fitted
 
 
 def test_without_probabilities_the_predicted_class_is_certain(table):
@@ -244,12 +230,6 @@ def test_the_largest_class_is_chance_and_no_rival():
     own = score("glnn", TRUTH, wrong_in(TRUTH, 20))
     found = make_verdict(own, [score("majority", TRUTH, np.zeros(200, dtype=int), own, 4)])
     assert (found.kind, found.rival) == ("good", None)
-
-
-def test_a_graph_that_did_not_help_is_said_and_only_then():
-    sentences = [verdict_on(20, graph_helped=helped).sentence for helped in (None, True, False)]
-    assert sentences[0] == sentences[1]
-    assert "graph" in sentences[2] and "graph" not in sentences[0]
 
 
 @pytest.mark.parametrize("n_wrong", [20, 60, 150, 200])

@@ -120,7 +120,8 @@ def tested_run(do_run, tmp_path_factory):
     seen = []
     rivals = ["majority", "label_spreading"]
     source = Source("blobs", labels_per_class=3)
-    run = do_run(source, tmp_path_factory.mktemp("tested") / "run", seen.append, rivals=rivals)
+    how = {"rivals": rivals, "params": {"n_rounds": 1}}
+    run = do_run(source, tmp_path_factory.mktemp("tested") / "run", seen.append, **how)
     return run, seen
 
 

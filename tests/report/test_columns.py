@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from glnn.data import encode_frame
-from glnn.report.columns import RowColumn, columns_of_features, read_columns
+from glnn.report.columns import RowColumn, read_columns
 from glnn.report.page.sections import find_slices
 
 FRAME = pd.DataFrame(
@@ -44,14 +44,6 @@ def test_every_value_is_read_back_as_its_text():
     }
     assert columns["amount"].texts()[0] == ["1.5", "2", "10"]  # in the order of numbers
     assert columns["since"].is_date
-
-
-def test_at_most_thirty_columns_are_kept_those_that_count_first():
-    wide = pd.DataFrame(np.arange(120).reshape(3, 40), columns=[f"c{k}" for k in range(40)])
-    names = [column.name for column in read_columns(wide, first=["c39", "c35=x"])]
-    assert len(names) == 30
-    assert names[-2:] == ["c35", "c39"]
-    assert columns_of_features(wide.to_numpy(), ["a"], None, ()) == ()
 
 
 @pytest.mark.parametrize(

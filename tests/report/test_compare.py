@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from glnn.exceptions import InputError
 from glnn.report.compare import compare_runs
 from glnn.report.results import write_results
 
@@ -62,10 +61,3 @@ def test_runs_without_a_common_node_have_no_difference(results, save):
     _, (pair,) = compare_runs([save("one", results), save("two", other)])
     assert pair.difference is None
     assert pair.same_predictions is None
-
-
-def test_three_runs_make_three_pairs_and_one_run_is_refused(results, save):
-    folders = [save(name, results) for name in ("a", "b", "c")]
-    assert len(compare_runs(folders)[1]) == 3
-    with pytest.raises(InputError, match="two runs"):
-        compare_runs(folders[:1])

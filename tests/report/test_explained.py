@@ -1,5 +1,3 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -8,7 +6,6 @@ from glnn.quality.explain import Explanation, LabelEffect, Link
 from glnn.report.explained import (
     NodeExplanation,
     explain_node,
-    heading,
     link_table,
 )
 
@@ -27,18 +24,6 @@ def node():
 
 def cells(table):
     return [list(column.cells) for column in table.columns]
-
-
-def test_a_given_label_is_said_to_be_known_or_hidden(node):
-    found = dataclasses.replace(node.explanation, label="cook")
-    known = dataclasses.replace(node, explanation=found)
-    assert heading(known) == (
-        "ann: predicted pilot (75.0 %) by a fit trained on its label; given label cook."
-    )
-    both = dataclasses.replace(known, held_out=("cook", 0.6))
-    assert heading(both).startswith("ann: predicted cook (60.0 %) without its label; ")
-    assert heading(both).endswith("with its label, as explained here, predicted pilot (75.0 %).")
-    assert both.to_dict()["without_its_label"] == {"predicted": "cook", "probability": 0.6}
 
 
 def test_answers_without_the_label_are_those_of_the_predictions(judged_run):
@@ -65,10 +50,3 @@ def test_links_are_named_and_predictions_marked_as_such(node):
     assert columns[1] == ["cook", "pilot ?"]
     assert columns[2] == ["0.375", "0.250"]
     assert columns[3] == ["given graph; similar in age", "similarity"]
-
-
-def test_ids_stand_beside_row_numbers(node):
-    page = node.to_dict()
-    assert page["id"] == "ann"
-    assert [link["id"] for link in page["links"]] == ["bob", "eve"]
-    assert page["label_effects"][0]["id"] == "bob"

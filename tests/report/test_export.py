@@ -108,24 +108,6 @@ def test_scipy_reads_the_npz_and_its_arrays_follow_it(tmp_path):
         assert file["class"].tolist() == ["ash", "-oak", "-oak"]
 
 
-@pytest.mark.parametrize("to", FORMATS)
-def test_files_grow_with_edges_and_not_with_pairs_of_nodes(to, tmp_path, make_ring):
-    small = sum(p.stat().st_size for p in export_graph(make_ring(200), tmp_path / "s", to))
-    large = sum(p.stat().st_size for p in export_graph(make_ring(1600), tmp_path / "l", to))
-    assert large < 12 * small  # 8 times the nodes and edges, 64 times the pairs
-
-
-@pytest.fixture
-def make_ring():
-    def ring(n):
-        steps = np.arange(n)
-        half = sp.coo_matrix((np.full(n, 0.5), (steps, (steps + 1) % n)), (n, n))
-        ids, said = [f"node {k}" for k in steps], np.tile([0.6, 0.4], (n, 1))
-        return made(ids, ("ash", "oak"), half, None, steps % 2, said, steps[::10])
-
-    return ring
-
-
 def test_files_that_are_there_are_kept_unless_told_otherwise(tmp_path):
     export_graph(small_page(), tmp_path, "csv")
     with pytest.raises(InputError, match="--overwrite"):
@@ -139,7 +121,3 @@ def test_text_that_xml_cannot_hold_is_refused_before_anything_is_written(tmp_pat
         export_graph(page, tmp_path, "graphml")
     assert list(tmp_path.iterdir()) == []
     assert len(export_graph(page, tmp_path, "csv")) == 2
-
-
-def test_without_a_given_graph_every_edge_is_learned():
-    assert edge_frame(small_page(given=None))["origin"].tolist() == ["learned", "learned"]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from glnn.report.layout import plane_layout, spectral_layout
+from glnn.report.layout import plane_layout
 
 
 def two_cliques(n=20, n_alone=0):
@@ -40,13 +40,6 @@ def test_tiny_graphs_have_finite_places(n):
     places = plane_layout(sp.csr_matrix(path + path.T))
     assert places.shape == (n, 2)
     assert np.isfinite(places).all()
-
-
-def test_the_spectral_start_tells_two_parts_from_each_other():
-    places = spectral_layout(two_cliques(), np.random.default_rng(0))
-    sides = np.sign(places[:, 0] - places[:, 0].mean())
-    assert abs(sides[:20].sum()) > 15
-    assert sides[:20].sum() * sides[20:].sum() < 0
 
 
 def test_the_graph_of_the_caller_is_left_as_it_was():

@@ -15,7 +15,6 @@ from glnn.report.links import (
     link_terms,
     merge_links,
     metric_columns,
-    name_terms,
 )
 from glnn.solver.attribution import link_shares
 
@@ -105,9 +104,3 @@ def test_named_columns_are_the_largest_of_the_dense_products(features):
         positive = np.maximum(given, 0)
         assert columns[k, 0] == positive.argmax()
         np.testing.assert_allclose(parts[k, 0], positive.max() / positive.sum())
-
-
-def test_terms_without_a_word_of_their_own_are_penalties():
-    names, values = name_terms(["ridge", "task", "loops"], np.ones((2, 3)))
-    assert names == ("task", "penalties")
-    np.testing.assert_array_equal(values, [[1, 2], [1, 2]])

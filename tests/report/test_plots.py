@@ -1,10 +1,7 @@
 import dataclasses
-import sys
 
 import numpy as np
-import pytest
 
-from glnn.exceptions import MissingDependencyError
 from glnn.report import plots
 from glnn.report.text import verdict_line
 
@@ -19,13 +16,6 @@ def test_the_picture_has_the_same_bytes_each_time_and_the_verdict_in_its_title(r
     assert image.startswith(PNG)
     assert image == plots.image_bytes(plots.graph_figure(results))
     assert figure._suptitle.get_text().splitlines()[-1] == verdict_line(results)
-
-
-def test_places_that_are_known_are_the_places_drawn(results):
-    places = np.random.default_rng(0).random((20, 2))
-    axis = plots.graph_figure(results, places).axes[0]
-    drawn = np.concatenate([c.get_offsets() for c in axis.collections[1:3]])
-    np.testing.assert_allclose(sorted(drawn.tolist()), sorted(places.tolist()))
 
 
 def test_the_picture_shows_every_node_edge_label_and_mistake(results):
@@ -58,12 +48,3 @@ def test_more_classes_than_colours_still_have_a_short_legend(results):
     assert len(names) <= 18
     assert any("24 more" in name for name in names)
     assert plots.image_bytes(figure).startswith(PNG)
-
-
-def test_without_matplotlib_the_extra_is_named(results, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingDependencyError, match=r"glnn\[report\]"):
-        plots.graph_figure(results)
-
-
-# Colours

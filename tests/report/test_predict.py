@@ -5,7 +5,7 @@ import pytest
 
 from glnn import GLNNClassifier
 from glnn.data import Split, TableOptions
-from glnn.exceptions import CheckpointError, InputError
+from glnn.exceptions import InputError
 from glnn.quality.metrics import accuracy_interval
 from glnn.report.predict import (
     DataDescription,
@@ -15,7 +15,6 @@ from glnn.report.predict import (
     read_new_rows,
 )
 from glnn.report.sources import Source
-from glnn.report.text import UNCALIBRATED
 
 # Predictions for new rows
 
@@ -56,18 +55,6 @@ def test_further_columns_and_values_are_left_out_and_said(old, tmp_path):
         "left out columns 'shoe', 'hat'",
         "features: no column for new values of 'c': 'blue'",
     )
-
-
-def test_known_labels_are_kept_and_never_features(old, tmp_path):
-    new = read_new_rows(
-        put(tmp_path, "name,a,c,label\nx,5,red, u \ny,5,red,\n"), page(old, **OPTIONS)
-    )
-    assert new.labels == ["u", ""]
-
-
-def test_ids_of_new_rows_may_repeat(old, tmp_path):
-    new = read_new_rows(put(tmp_path, "name,a,c\nx,1,red\nx,2,red\n"), page(old, **OPTIONS))
-    assert new.ids.tolist() == ["x", "x"]
 
 
 @pytest.mark.parametrize(
@@ -120,10 +107,6 @@ def test_labels_in_the_table_are_compared_with_those_aside_that_trained(run):
     assert found.accuracy[0].startswith("accuracy on 81 rows with a label not used in training: ")
 
 
-def test_raw_probabilities_are_noted(run):
-    assert predict_rows(run, run / "rows.csv").notes == (UNCALIBRATED,)
-
-
 def test_links_need_a_model_with_a_graph_and_ids(run, tmp_path):
     (tmp_path / "new.csv").write_text("x,y\n1,2\n")
     (tmp_path / "links.csv").write_text("source,target\n0,1000\n")
@@ -133,14 +116,6 @@ def test_links_need_a_model_with_a_graph_and_ids(run, tmp_path):
     (tmp_path / "links.csv").write_text("source,target\n7,1000\n")
     with pytest.raises(InputError, match="links must be None for a fit without a given graph"):
         predict_rows(run, tmp_path / "new.csv", tmp_path / "links.csv")
-
-
-def test_folders_that_are_no_runs_are_refused(tmp_path, run):
-    with pytest.raises(InputError, match=r"data\.json is missing"):
-        predict_rows(tmp_path, run / "rows.csv")
-    (tmp_path / "data.json").write_text('{"format": "else"}')
-    with pytest.raises(CheckpointError, match="must be a glnn data"):
-        predict_rows(tmp_path, run / "rows.csv")
 
 
 # Accuracy on new rows

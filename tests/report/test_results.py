@@ -8,11 +8,9 @@ import scipy.sparse as sp
 
 from glnn import GLNNClassifier
 from glnn.data.npz import write_npz
-from glnn.engine.settings import resolve_settings
 from glnn.exceptions import DataFormatError, InputError
 from glnn.report.results import (
     collect_model_results,
-    describe_settings,
     read_results,
     write_node_predictions,
     write_results,
@@ -26,22 +24,10 @@ def test_accuracy_counts_right_nodes_of_a_part(results):
     assert results.accuracy("val") is None
 
 
-def test_every_node_has_one_entry_in_each_array(results):
-    with pytest.raises(InputError, match="one id, label and row"):
-        dataclasses.replace(results, ids=results.ids[:-1])
-
-
 def test_only_labels_that_the_fit_did_not_see_are_judged(results):
     judged = np.flatnonzero(results.judged >= 0)
     np.testing.assert_array_equal(judged, results.split.test)
     assert not results.seen[judged].any()
-
-
-def test_settings_are_those_of_the_tracks_that_are_trained():
-    page = describe_settings(resolve_settings("default"), False)
-    assert page["tracks"] == list(page["track"]) == ["features", "far", "linear", "hops"]
-    assert page["track"]["features"]["graph"]["n_rounds"] == 2
-    assert describe_settings(resolve_settings("default"), True)["tracks"][0] == "learned"
 
 
 # Storage

@@ -7,7 +7,7 @@ from glnn import GLNNClassifier, learn_graph
 from glnn._utils import limit_threads
 from glnn.data import NodeData, write_data
 from glnn.engine.callbacks import Progress
-from glnn.exceptions import InputError, OutputError
+from glnn.exceptions import InputError
 from glnn.graph.pairs import SparseAdjacency
 from glnn.report.results import read_results
 from glnn.report.run import (
@@ -51,8 +51,7 @@ def test_the_test_labels_do_not_reach_the_rivals(tested_run):
     assert set(said.tolist()) <= set(np.flatnonzero(train == train.max()).tolist())
 
 
-@pytest.mark.parametrize("folds", [2, 0])
-@pytest.mark.parametrize("tracks", [["features"], ["features", "linear"]])
+@pytest.mark.parametrize(("folds", "tracks"), [(2, ["features"]), (0, ["features", "linear"])])
 def test_labels_are_hidden_for_calibration_if_that_is_wanted(do_run, tmp_path, tracks, folds):
     source = Source("blobs", labels_per_class=6)
     run = do_run(source, tmp_path / "run", folds=folds, params={"tracks": tracks})
@@ -67,9 +66,6 @@ def test_labels_are_hidden_for_calibration_if_that_is_wanted(do_run, tmp_path, t
     ("options", "words"),
     [
         (FitOptions("papr"), "paper"),
-        (FitOptions(params={"head": "gnc"}), "gcn"),
-        (FitOptions(params={"n_epochs": 0}), "n_epochs"),
-        (FitOptions(seed=-1), "--seed"),
         (FitOptions(threads=0), "--threads"),
         (FitOptions(device="nowhere"), "device"),
         (FitOptions(rivals=["boosted_tree"]), "Did you mean 'boosted_trees'"),
@@ -97,18 +93,6 @@ def test_a_fit_takes_no_more_epochs_than_expected(tested_run):
     run, seen = tested_run
     n_epochs = sum(event.epoch > 0 for event in seen)
     assert len(run.model.history_) < n_epochs <= run.n_epochs
-
-
-def test_preparing_refuses_wrong_input_and_takes_the_place_of_the_run(tmp_path):
-    source = Source("blobs", labels_per_class=4)
-    with pytest.raises(InputError, match="preset"):
-        Run(source, FitOptions("papre"), tmp_path / "run").prepare()
-    run = Run(source, FitOptions(), tmp_path / "run")
-    run.prepare()
-    with pytest.raises(OutputError, match="one writer"):
-        Run(source, FitOptions(), tmp_path / "run").prepare()
-    run.close()
-    assert list(tmp_path.iterdir()) == []  # nothing is made before there is something to write
 
 
 def test_of_several_processes_each_has_its_rows_and_the_first_has_results(
@@ -238,26 +222,3 @@ def test_the_rounds_are_those_that_led_to_the_graph(features, tracks):
     for one, other in zip(rounds, again.rounds_to(model.graph_.copy())):
         assert (one.name, one.terms) == (other.name, other.terms)
         assert one.graph is other.graph
-
-
-def test_rounds_that_are_taken_again_replace_the_earlier_ones():
-    log = GraphLog()
-    for size, stage in enumerate(("far, 1", "far, 2", "learned, 1", "far, 2"), start=1):
-        log.on_stage_begin(stage, 3)
-        log.on_round_end(int(stage[-1]), sp.identity(size, format="csr"))
-    found = log.rounds_to(sp.identity(4, format="csr"))
-    assert [(one.name, one.graph.shape[0]) for one in found] == [("round 1", 1), ("round 2", 4)]
-    assert log.rounds_to(sp.identity(2, format="csr")) == ()
-    assert collect_rounds(None, sp.identity(2, format="csr")) == ()
-
-
-def test_a_try_that_was_not_taken_leaves_no_trace(features):
-    log, taken = GraphLog(), learn_graph(features, n_neighbors=4)
-    log.on_graph(1, taken)
-    log.on_graph(1, learn_graph(features, n_neighbors=2))
-    log.on_round_end(1, taken.adjacency)
-    (only,) = log.rounds_to(sp.identity(7, format="csr"))  # the only track, whatever its graph
-    assert only.graph is taken.adjacency
-    assert only.terms == evaluate_terms(taken)
-    log.on_round_end(1, taken.adjacency.copy())
-    assert log.rounds_to(taken.adjacency)[0].terms == {}  # of a graph that was not solved for

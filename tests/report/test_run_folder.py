@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from glnn.data import files
-from glnn.data.files import sibling_path
 from glnn.exceptions import InputError, OutputError
 from glnn.report.run_folder import (
     RUN_FILES,
@@ -84,14 +83,6 @@ def test_a_folder_with_files_is_refused_unless_it_may_be_replaced(tmp_path):
         prepare_folder(run / "x", overwrite=True)
     with pytest.raises(OutputError, match="must be writable"):
         prepare_folder(run / "x" / "y", overwrite=True)
-
-
-def test_what_a_killed_run_has_left_is_removed_by_the_next(tmp_path):
-    left = sibling_path(tmp_path / "run", "new")
-    left.mkdir()
-    (left / "model.json").write_text("half")
-    prepare_folder(tmp_path / "run", overwrite=False).release()
-    assert not left.exists()
 
 
 def test_whenever_the_power_fails_the_old_or_the_new_run_is_whole(

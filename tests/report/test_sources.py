@@ -17,11 +17,6 @@ def people(folder, labels="u,v,,u,v,"):
     return folder / "p.csv"
 
 
-def test_a_name_opens_the_data_set(blobs):
-    assert Source("blobs").data.equals(blobs)
-    assert Source("blobs").notes == ()
-
-
 def test_a_table_opens_with_its_choices(tmp_path):
     path = people(tmp_path)
     (tmp_path / "e.csv").write_text("source,target\nr0,r1\nr0,r0\nr1,r9\n")
@@ -64,11 +59,6 @@ def test_a_list_of_edges_takes_labels_by_id(tmp_path, suffix):
         _ = Source(str(path), graph=path).data
 
 
-def test_what_is_neither_name_nor_file_is_refused():
-    with pytest.raises(InputError, match="Did you mean 'wine'"):
-        _ = Source("wnie").data
-
-
 def test_labels_of_each_class_train_and_all_others_test(blobs):
     data = blobs
     split = choose_split(data, 4, seed=1)
@@ -90,10 +80,6 @@ def test_own_data_train_on_every_known_label(tmp_path):
     split = choose_split(Source(str(people(tmp_path))).data, None, 0)
     assert split.train.tolist() == [0, 1, 3, 4]
     assert split.test.size == split.val.size == 0
-
-
-def test_built_in_data_have_a_default_draw(blobs):
-    assert choose_split(blobs, None, 0).train.size == 60
 
 
 @pytest.mark.parametrize(

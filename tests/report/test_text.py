@@ -1,23 +1,15 @@
 import dataclasses
 import io
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from glnn._utils import EXTRAS
-from glnn.quality.metrics import Interval
-from glnn.report.compare import RunPair, RunSummary, pair_table, run_table
 from glnn.report.text import (
     UNCALIBRATED,
     describe_graph,
     evaluation_advice,
     final_notes,
-    find_version,
-    missing_evaluation_lines,
-    package_versions,
     score_table,
     suspect_lines,
     verdict_line,
@@ -45,26 +37,14 @@ def test_the_line_on_the_graph_counts_links_and_shares(results):
 
 
 @pytest.mark.parametrize(
-    ("train", "labels", "verdict", "advice"),
+    ("train", "verdict", "advice"),
     [
-        ([0, 1, 10, 11], None, "too few labels to tell: 4", "--folds 0"),
-        ([0, 10], None, "too few labels to tell: 2", "label more nodes, 20 or more"),
-        (range(20), None, "not evaluated: all labels were used for training, and no ", "--folds 0"),
-        (
-            range(20),
-            range(20),
-            "not evaluated: all labels were used for training, and none",
-            "more",
-        ),
+        ([0, 10], "too few labels to tell: 2", "label more nodes, 20 or more"),
+        (range(20), "not evaluated: all labels were used for training, and no ", "--folds 0"),
     ],
 )
-def test_without_a_hidden_label_nothing_is_claimed(results, train, labels, verdict, advice):
+def test_without_a_hidden_label_nothing_is_claimed(results, train, verdict, advice):
     few = unjudged(results, train)
-    if labels is not None:  # twenty classes of one label
-        names = tuple(map(str, labels))
-        few = dataclasses.replace(
-            few, labels=np.array(labels), class_names=names, probabilities=np.eye(20)
-        )
     assert verdict_line(few).startswith(verdict)
     assert advice in evaluation_advice(few)
     assert verdict_line(results) == results.evaluation.verdict.sentence
@@ -84,40 +64,12 @@ def test_doubtful_labels_are_named_and_the_rest_counted(judged_run, results):
     assert suspect_lines(results) == []  # nothing was judged
 
 
-def test_what_the_solver_says_is_shown_only_if_asked_for(results):
-    chosen = dataclasses.replace(results, choices={"mixture": "learned 80%, far 20%"})
-    assert final_notes(chosen, verbose=False) == []
-    found = final_notes(chosen, verbose=True)
-    assert found[0] == "mixture: learned 80%, far 20%" and found[-1] == "a note"
-
-
-def test_what_was_not_judged_is_said_with_a_way_out(results):
-    assert missing_evaluation_lines(results, n_processes=2) == []
-    few = unjudged(results, [0, 1, 10, 11])
-    assert missing_evaluation_lines(few, n_processes=1) == []
-    (several,) = missing_evaluation_lines(few, n_processes=2)
-    assert "--labels-per-class" in several
-    (single,) = missing_evaluation_lines(unjudged(results, [0, 10]), n_processes=1)
-    assert "label more nodes" in single and "--" not in single
-
-
 def test_missing_classes_and_raw_probabilities_are_warned_of(results):
     assert warning_lines(results) == []
     one = dataclasses.replace(results, probabilities=np.tile([0.9, 0.1], (20, 1)))
     assert warning_lines(one)[0].endswith("birch & $x$")
     assert warning_lines(dataclasses.replace(one, classes=np.array([0]))) == []
     assert warning_lines(dataclasses.replace(results, calibration=None)) == [UNCALIBRATED]
-
-
-# Versions of packages
-
-
-def test_versions_are_those_of_the_packages_and_every_extra_brings_its_own():
-    assert package_versions()["numpy"] == find_version("numpy")
-    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for package, extra in EXTRAS.items():
-        wanted = project["optional-dependencies"][extra]
-        assert any(requirement.startswith(package) for requirement in wanted)
 
 
 # Tables
@@ -151,10 +103,3 @@ def test_scores_stand_beside_those_of_rivals_in_eighty_columns(make_evaluation, 
     assert cells(table)[4] == ["1.5", "1.0"]  # seconds
     assert [row.style for row in table.rows] == [None, "bold"]
     assert any(shown in line for line in printed(table, 80).splitlines())
-
-
-def test_runs_and_pairs_have_a_line_each():
-    run = RunSummary("a[b]", "fine", Interval(0.9, 0.8, 0.95), 10, 1234)
-    pair = RunPair("a", "b", 10, Interval(0.02, -0.01, 0.05), 5, 6, 7, None)
-    assert "a[b]" in printed(run_table([run])) and "1,234" in printed(run_table([run]))
-    assert "+2.0" in printed(pair_table([pair])) and "5 / 6 / 7" in printed(pair_table([pair]))

@@ -38,22 +38,6 @@ def test_neighbours_are_those_of_a_full_sort(exact_up_to, sparse, k, rng, monkey
     assert set(zip(i, j)) == by_sorting(signal, k)
 
 
-@pytest.mark.parametrize("sparse", [True, False])
-def test_small_blocks_find_the_same_neighbours(sparse, rng, monkeypatch):
-    monkeypatch.setattr("glnn.graph.rows.BLOCK_BYTES", 1024)
-    signal = normalize(rng.standard_normal((60, 7)))
-    given = sp.csr_matrix(signal) if sparse else signal
-    i, j = nearest(given, 4)
-    assert set(zip(i, j)) == by_sorting(signal, 4)
-
-
-def test_beyond_a_size_the_search_no_longer_compares_all_rows(monkeypatch, rng):
-    signal = normalize(rng.standard_normal((400, 5)))
-    monkeypatch.setattr(candidates, "search_exact", None)  # calling it would fail
-    monkeypatch.setattr(candidates, "EXACT_UP_TO", 399)
-    assert len(nearest(signal, 3)[0]) == 1200
-
-
 @pytest.mark.slow
 def test_recall_on_50_000_rows_with_realistic_features():
     rng, width = np.random.default_rng(0), 128  # clouds that differ along the widest directions

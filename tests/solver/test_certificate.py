@@ -163,7 +163,7 @@ def test_the_gap_bounds_the_distance_to_the_optimal_value(reading, rng, make_fea
 
 
 @pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("size", [1e100, 1e300, 1e308, 1.7e308])
+@pytest.mark.parametrize("size", [1e100, 1.7e308])
 def test_a_graph_whose_arithmetic_overflows_is_not_optimal(reading, size, rng, make_features):
     learned = learn_graph(make_features(20, 4, rng), reading=reading, n_neighbors=4)
     wrong = learned.adjacency.copy()

@@ -11,8 +11,6 @@ from glnn.solver import clusters
 
 # Search
 
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
-
 
 def search_clusters(rows, k, device="cpu"):
     found, score = clusters.search_clusters(as_sharded_rows(as_row_matrix(rows, device=device)), k)

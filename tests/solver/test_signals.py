@@ -8,7 +8,6 @@ from glnn.graph.rows import to_dense_array
 from glnn.solver.signals import (
     SIGNALS,
     FeatureSignal,
-    append_columns,
     prediction_signal,
 )
 
@@ -55,16 +54,6 @@ def test_sure_predictions_have_unit_product_and_differing_ones_a_negative_one():
     signal = prediction_signal(np.eye(4), 2.0, 4)
     assert np.allclose(np.diag(signal @ signal.T), 2.0)
     assert np.allclose((signal @ signal.T)[0, 1], -2.0 / 3)
-
-
-def test_appended_signals_lie_side_by_side(rng):
-    x, p = rng.standard_normal((5, 3)), rng.standard_normal((5, 2))
-    assert np.array_equal(append_columns(x, p), np.hstack([x, p]))
-    x[x < 0], p[2] = 0, 0
-    both = append_columns(sp.csr_matrix(x), p)
-    both.check_format(full_check=True)
-    assert both.has_canonical_format
-    assert np.array_equal(both.toarray(), np.hstack([x, p]))
 
 
 @pytest.mark.parametrize("sparse", [True, False])

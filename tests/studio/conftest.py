@@ -1,6 +1,5 @@
-"""A made-up session for the tests of server, page and widget, and a browser to show it."""
+"""A made-up session for the tests of server, page and widget."""
 
-import shutil
 import threading
 
 import numpy as np
@@ -11,8 +10,6 @@ from glnn.exceptions import InputError
 from glnn.report.page.subset import encode_block
 from glnn.studio.labels import LabelState
 from glnn.studio.server import StudioServer
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class MadeSession:
@@ -161,43 +158,18 @@ def start_server():
         assert not thread.is_alive()
 
 
-@pytest.fixture(scope="session")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture
-def open_tab(browser):
-    """Return a function that opens an address, and check at the end that nothing went wrong."""
+def open_tab(open_tab):
+    """Return a function that opens an address of the studio and waits for its first row."""
     api = pytest.importorskip("playwright.sync_api")
-    tabs, wrong = [], []
 
-    def opened(url, *, width=1400, height=900, dark=False):
-        scheme = "dark" if dark else "light"
-        tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-        tabs.append(tab)
-        own = url.split("?")[0]
-        tab.on("console", lambda said: said.type == "error" and wrong.append(said.text))
-        tab.on("pageerror", lambda error: wrong.append(str(error)))
-        tab.on(
-            "request",
-            lambda asked: asked.url.startswith((own, "blob:", "data:")) or wrong.append(asked.url),
-        )
-        tab.goto(url)
+    def opened(url, **size):
+        tab = open_tab(url, **size)
         api.expect(tab.locator("#row-title")).not_to_have_text("No row yet")
         return tab
 
-    opened.wrong = wrong
-    yield opened
-    for tab in tabs:
-        tab.close()
-    assert wrong == []
+    opened.wrong = open_tab.wrong
+    return opened
 
 
 @pytest.fixture

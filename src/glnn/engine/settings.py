@@ -187,7 +187,8 @@ class FitSettings:
     def select(self, names: Sequence[str]) -> "FitSettings":
         """Return the settings with some of the tracks alone."""
         known = list(dict.fromkeys(track.name for track in (*self.tracks, *self.no_graph)))
-        if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        names = [names] if isinstance(names, str) else names
+        if not isinstance(names, Sequence) or not names:
             raise InputError(f"tracks must be a list of names, got {names!r}.")
         for name in names:
             check_choice("tracks", name, known)

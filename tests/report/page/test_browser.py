@@ -1,33 +1,18 @@
-"""The page in a real browser: Debian's Chromium, driven by Playwright.
+"""The page in a real browser, where there is one: see ``browser`` in ``tests/conftest.py``."""
 
-`make test` installs both where it can (scripts/get_browser.sh); elsewhere these tests are skipped.
-"""
-
+import dataclasses
 import re
-import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from glnn.cli.main import main
 from glnn.report.page.document import ReportPage, render
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
-api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 READY = "html[data-ready=all]"
 LARGE = 19_717  # as many nodes as Pubmed
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -37,33 +22,22 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture
-def open_page(browser, files, make_page, decode_block):
-    """Return a function that opens a page and checks at the end that nothing went wrong in it."""
-    tabs, wrong = [], []
+def open_page(open_tab, files, make_page, decode_block):
+    """Return a function that opens a page of so many nodes, or a file, and reads its data."""
 
     def opened(n_nodes=120, *, path=None, width=1280, dark=False):
         if path is None:
             path = files / f"{n_nodes}.html"
             if not path.exists():
                 path.write_text(render(make_page(n_nodes)), encoding="utf-8")
-        scheme = "dark" if dark else "light"
-        size = {"width": width, "height": 900}
-        tab = browser.new_page(viewport=size, color_scheme=scheme)
-        tabs.append(tab)
-        tab.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-        tab.on("pageerror", lambda error: wrong.append(str(error)))
-        tab.on("request", lambda asked: asked.url == path.as_uri() or wrong.append(asked.url))
-        tab.goto(path.as_uri())
+        tab = open_tab(path.as_uri(), width=width, dark=dark)
         tab.wait_for_selector(READY, timeout=30_000)
         block = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8")).group(1)
         tab.words, tab.arrays = decode_block(block)
         return tab
 
-    opened.wrong = wrong
-    yield opened
-    for tab in tabs:
-        tab.close()
-    assert wrong == []
+    opened.wrong = open_tab.wrong
+    return opened
 
 
 def place_of(tab, node, canvas="#map-learned"):
@@ -96,17 +70,29 @@ def pixels(tab, canvas="#map-learned"):
     )
 
 
-def test_the_page_opens_with_a_drawn_map_and_all_charts(open_page):
+def test_the_page_opens_with_a_drawn_map_and_all_charts_and_fits_every_width(open_page):
     tab = open_page()
     assert pixels(tab)[0] > 1000
     assert tab.locator(".plot canvas").count() >= 7
     assert tab.locator("#node-rows tr").count() == 20
+    tab.mouse.click(*place_of(tab, 3))
+    for width in (360, 768, 1400, 2560):
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.wait_for_timeout(200)
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+        shares = tab.evaluate(
+            """() => [...document.querySelectorAll(".columns")].filter((box) => box.children.length)
+              .map((box) => {
+                const [all, parts] = [box.getBoundingClientRect(), [...box.children]];
+                const right = Math.max(...parts.map((part) => part.getBoundingClientRect().right));
+                return (right - all.left) / all.width;
+              })"""
+        )
+        assert min(shares) > 0.9
 
 
-def test_the_page_of_a_real_run_opens_without_an_error(open_page, tmp_path):
-    args = ["fit", "blobs", "--labels-per-class", "4", "--epochs", "10", "--quiet"]
-    assert main([*args, "--out", str(tmp_path / "run")]) == 0
-    tab = open_page(path=tmp_path / "run" / "report.html")
+def test_the_page_of_a_real_run_opens_without_an_error(open_page, tested_run):
+    tab = open_page(path=tested_run[0].folder / "report.html")
     assert pixels(tab)[0] > 1000
     assert "of unseen labels right" in tab.locator(".verdict").inner_text()
     tab.mouse.click(*place_of(tab, 0))
@@ -173,7 +159,7 @@ def test_pressing_a_node_explains_it_and_its_links(open_page):
     assert panel.locator("h3").inner_text() == other
 
 
-def test_searching_an_id_selects_that_node(open_page):
+def test_a_node_is_found_by_its_id_and_by_keys_alone(open_page):
     tab = open_page()
     tab.locator("#search").fill("node-42")
     assert tab.locator("#found li").first.inner_text() == "node-42"
@@ -182,6 +168,12 @@ def test_searching_an_id_selects_that_node(open_page):
     tab.locator("#search").fill("no such node")
     tab.keyboard.press("Enter")
     assert "No node" in tab.locator("#status").inner_text()
+    before = pixels(tab)
+    tab.locator("#map-learned").focus()
+    for key in ("+", "ArrowLeft", "Enter"):
+        tab.keyboard.press(key)
+    assert pixels(tab) != before
+    assert "Selected node-" in tab.locator("#status").inner_text()
 
 
 def test_every_colouring_counts_every_node_in_its_legend(open_page):
@@ -273,38 +265,32 @@ def test_suspect_labels_and_given_labels_stand_out(open_page):
     assert colour == [0xB3, 0x26, 0x1E, 255]
 
 
-def test_the_model_card_is_saved_as_markdown(open_page):
+def test_model_card_and_table_are_saved_as_files(open_page):
     tab = open_page()
     with tab.expect_download() as waiting:
         tab.locator("#card-save").click()
     text = Path(waiting.value.path()).read_text(encoding="utf-8")
     assert waiting.value.suggested_filename.endswith(".md")
     assert re.findall("^## (.*)$", text, re.M) == tab.locator("#card h3").all_inner_texts()
+    with tab.expect_download() as waiting:
+        tab.locator("#table-csv").click()
+    lines = Path(waiting.value.path()).read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 121
+    assert lines[0].startswith("tree,given_label,predicted,probability,p(ash)")
+    assert lines[0].endswith("known_label,suspect,age,city,since")
 
 
-def test_no_column_of_the_layout_is_empty(open_page):
-    tab = open_page()
-    for width in (360, 768, 1400, 2560):
-        tab.set_viewport_size({"width": width, "height": 900})
-        tab.wait_for_timeout(200)
-        shares = tab.evaluate(
-            """() => [...document.querySelectorAll(".columns")].filter((box) => box.children.length)
-              .map((box) => {
-                const [all, parts] = [box.getBoundingClientRect(), [...box.children]];
-                const right = Math.max(...parts.map((part) => part.getBoundingClientRect().right));
-                return (right - all.left) / all.width;
-              })"""
-        )
-        assert min(shares) > 0.9
-
-
-def test_given_and_learned_graph_stand_side_by_side(open_page):
+def test_given_and_learned_graph_stand_side_by_side_and_rounds_in_turn(open_page):
     tab = open_page()
     assert not tab.locator("#map-given").is_visible()
     tab.locator("#side-by-side").check()
     left, right = (tab.locator(name).bounding_box() for name in ("#map-given", "#map-learned"))
     assert left["x"] + left["width"] <= right["x"]
     assert pixels(tab, "#map-given")[0] > 500
+    last = pixels(tab, "#matrix")
+    tab.locator("#round").fill("0")
+    assert tab.locator("#round-name").inner_text() == "given graph"
+    assert pixels(tab, "#matrix") != last
 
 
 def test_a_cell_of_the_confusion_matrix_filters_map_and_table(open_page):
@@ -344,35 +330,7 @@ def test_the_table_sorts_filters_and_pages(open_page):
     assert tab.locator("#node-rows tr").count() == 11  # 11 and 110 to 119
 
 
-def test_the_table_is_saved_as_csv_with_a_line_a_node(open_page):
-    tab = open_page()
-    with tab.expect_download() as waiting:
-        tab.locator("#table-csv").click()
-    lines = Path(waiting.value.path()).read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 121
-    assert lines[0].startswith("tree,given_label,predicted,probability,p(ash)")
-    assert lines[0].endswith("known_label,suspect,age,city,since")
-
-
-def test_the_slider_over_rounds_changes_the_matrix(open_page):
-    tab = open_page()
-    last = pixels(tab, "#matrix")
-    tab.locator("#round").fill("0")
-    assert tab.locator("#round-name").inner_text() == "given graph"
-    assert pixels(tab, "#matrix") != last
-
-
-def test_the_map_is_moved_and_read_by_keys_alone(open_page):
-    tab = open_page()
-    before = pixels(tab)
-    tab.locator("#map-learned").focus()
-    for key in ("+", "ArrowLeft", "Enter"):
-        tab.keyboard.press(key)
-    assert pixels(tab) != before
-    assert "Selected node-" in tab.locator("#status").inner_text()
-
-
-def test_dark_follows_the_reader_even_while_the_page_is_open(open_page):
+def test_dark_follows_the_reader_and_print_is_light_without_controls(open_page):
     tab = open_page()
     ground = "getComputedStyle(document.body).backgroundColor"
     assert tab.evaluate(ground) == "rgb(255, 255, 255)"
@@ -380,24 +338,41 @@ def test_dark_follows_the_reader_even_while_the_page_is_open(open_page):
     tab.emulate_media(color_scheme="dark")
     assert tab.evaluate(ground) == "rgb(20, 22, 26)"
     assert pixels(tab) != before
-
-
-def test_no_width_scrolls_sideways(open_page):
-    tab = open_page(width=360)
-    tab.mouse.click(*place_of(tab, 3))
-    for width in (360, 768, 1280, 2560):
-        tab.set_viewport_size({"width": width, "height": 900})
-        tab.wait_for_timeout(200)
-        assert tab.evaluate("document.documentElement.scrollWidth") == width
-
-
-def test_printed_it_is_light_and_has_no_controls(open_page):
-    tab = open_page(dark=True)
     tab.emulate_media(media="print", color_scheme="dark")
     tab.wait_for_timeout(300)
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not tab.locator("#search").is_visible()
     assert len(tab.pdf(prefer_css_page_size=True)) > 50_000
+
+
+SPLIT_WORDS = """(places) => {
+  const [walk, split] = [document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), []];
+  while (walk.nextNode()) {
+    const node = walk.currentNode;
+    if (!node.parentElement.closest(places)) continue;
+    for (const word of node.data.matchAll(/[\\p{L}\\p{N}_]+/gu)) {
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+      if (lines.size > 1) split.push(word[0]);
+    }
+  }
+  return split;
+}"""
+
+
+def test_no_word_is_broken_inside(open_page, make_page, tmp_path):
+    names = ("Case_Based", "Probabilistic_Methods", "Reinforcement_Learning")
+    page, path = make_page(), tmp_path / "page.html"
+    judged = dataclasses.replace(page.evaluation, classes=np.array(names))
+    path.write_text(render(dataclasses.replace(page, class_names=names, evaluation=judged)))
+    tab = open_page(path=path)
+    tab.mouse.click(*place_of(tab, 3))
+    for width in (360, 768, 1280):
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.wait_for_timeout(200)
+        assert tab.evaluate(SPLIT_WORDS, "h2, h3, th, #legend, #panel, .verdict, .methods") == []
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed; make browser")

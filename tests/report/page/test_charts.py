@@ -14,11 +14,6 @@ def drawn_values(figure, column):
     ]
 
 
-def test_the_reliability_curve_passes_through_its_bins():
-    figure = charts.reliability_chart([(0.2, 0.1, 5), (0.8, 0.9, 20)])
-    assert drawn_values(figure, "right")[0] == [0.1, 0.9]
-
-
 @pytest.mark.parametrize("log", [True, False])
 def test_stages_are_named_and_follow_each_other(log):
     curves = [
@@ -30,20 +25,6 @@ def test_stages_are_named_and_follow_each_other(log):
     labels = [part.text for part in figure.center if type(part).__name__ == "Label"]
     assert labels == ["round 1", "far, round 2"]
     assert type(figure.yaxis[0]).__name__ == ("LogAxis" if log else "LinearAxis")
-
-
-def test_bars_have_one_series_each():
-    figure = charts.bar_chart(["a", "b"], {"x": [0.5, 0.5], "y": [0.2, 0.8]}, "share", percent=True)
-    source = figure.renderers[0].data_source.data
-    assert (source["s0"], source["s1"]) == ([0.5, 0.5], [0.2, 0.8])
-    assert len(charts.bar_chart(["t"], {f"r{k}": [k] for k in range(3)}, "value").renderers) == 3
-
-
-def test_a_chart_is_plain_values_and_bokehs_script_comes_from_its_package():
-    text = charts.chart_json(charts.bar_chart(["a"], {"x": [1.0]}, "y"), "place")
-    assert text["target_id"] == "place"
-    assert "Bokeh" in charts.bokeh_script()
-    assert charts.has_bokeh()
 
 
 def test_trials_are_drawn_beside_the_best_so_far_and_the_preset():
@@ -72,30 +53,9 @@ def test_shares_of_predictions_count_every_node(make_page):
     np.testing.assert_array_equal(counts, np.bincount(page.predictions))
 
 
-def test_every_round_is_named_in_every_table(make_page):
-    for frame in learning_frames(make_page()):
-        if frame.target != "chart-metric":
-            words = [*frame.head, *(line[0] for line in frame.lines)]
-            assert {"round 1", "round 2", "round 3"} <= set(words)
-
-
-def test_changes_of_rounds_are_counted(make_page):
-    edges = next(f for f in learning_frames(make_page()) if f.target == "chart-edges")
-    assert edges.lines[-1] == ("round 3", "0", "0")  # the same graph again
-
-
 def test_nothing_is_drawn_of_what_is_not_known(make_page):
     page = dataclasses.replace(
         make_page(), rounds=(), metric=(), history=(), given=None, evaluation=None
     )
     assert learning_frames(page) == []
     assert [frame.target for frame in error_frames(page)] == ["chart-balance"]
-
-
-def test_a_search_shows_its_trials_and_each_parameter_that_one_of_them_set(make_page):
-    params = {"n_steps": (None, 5, 2), "dropout": (None, 0.1, 0.3), "head": (None, None, None)}
-    page = dataclasses.replace(make_page(), search=Search("macro_f1", (0.7, 0.8, 0.6), params))
-    (trials,) = search_frames(page)
-    assert trials.lines[0] == ("1", "0.7000", "preset", "preset", "preset")
-    assert trials.lines[2] == ("3", "0.6000", "2", "0.3", "preset")
-    assert search_frames(dataclasses.replace(page, search=None)) == []

@@ -5,16 +5,13 @@ import scipy.sparse as sp
 
 from glnn.report.page.sections import (
     block_means,
-    class_quality,
     error_section,
     learning_section,
-    map_section,
     matrix_pictures,
     training_curves,
     verdict_section,
     weak_classes,
 )
-from glnn.report.page.subset import select_subset
 
 
 def test_bars_lie_on_the_common_scale(make_page):
@@ -40,12 +37,6 @@ def test_nothing_judged_means_no_matrix_and_no_bars(make_page):
     assert verdict_section(page)["warnings"][0].startswith("Probabilities are not calibrated")
 
 
-def test_the_map_counts_every_link_once(make_page):
-    page = make_page()
-    shown = select_subset(page)
-    assert sum(map_section(page, shown)["fates"]) == len(shown.links)
-
-
 # Errors
 
 
@@ -68,15 +59,6 @@ def test_classes_of_the_matrix_have_their_number_in_the_data(make_page, make_eva
     section = error_section(dataclasses.replace(page, evaluation=found))
     assert [line["number"] for line in section["confusion"]] == [1, 2]
     assert [cell["number"] for cell in section["confusion"][0]["cells"]] == [1, 2]
-
-
-def test_of_no_node_there_is_no_share(make_evaluation):
-    labels = np.arange(30) % 2  # the third class has no node, the second is never predicted
-    said = np.tile([0.8, 0.1, 0.1], (30, 1))
-    first, second, third = class_quality(make_evaluation("abc", labels, said, np.arange(30)))
-    assert first["recall"].value == 1.0 and first["precision"].value == 0.5
-    assert second["recall"].value == 0.0 and second["recall"].high < 1.0
-    assert np.isnan([second["precision"].value, third["recall"].value, third["recall"].low]).all()
 
 
 # How the graph was learned

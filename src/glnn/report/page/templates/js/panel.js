@@ -53,10 +53,17 @@ function probabilityBars(pairs) {
     const meter = element("meter");
     meter.value = p;
     meter.setAttribute("aria-label", `probability of ${name}`);
-    item.append(element("span", name), meter, element("b", percent(p, 1)));
+    item.append(breakable(name), meter, element("b", percent(p, 1)));
     bars.append(item);
   }
   return bars;
+}
+
+// A name that may be broken after an underscore, a dot or a slash, not inside a word.
+function breakable(name) {
+  const made = element("span");
+  for (const part of name.split(/(?<=[_./])/)) made.append(part, element("wbr"));
+  return made;
 }
 
 function linkList(model, node, go) {
