@@ -22,26 +22,20 @@ from glnn.studio import LabelSession
 from glnn.studio.learning import QUICK
 from glnn.studio.opening import open_source
 from glnn.studio.oracle import hide_labels
-
-N_COLUMNS, N_CLASSES = 20, 3
+from glnn_lab.benches.first import draw_clusters
 
 
 def open_data(name: str, folder: Path) -> Source:
     """Return Cora, or a table of overlapping clusters with so many rows."""
     if not name.isdigit():
         return Source(name)
-    rng = np.random.default_rng(0)
-    kind = rng.integers(0, N_CLASSES, int(name))
-    x = rng.normal(size=(N_CLASSES, N_COLUMNS))[kind] + 1.5 * rng.normal(
-        size=(len(kind), N_COLUMNS)
-    )
-    record = NodeData.from_arrays(x, kind, name="table")
+    record = NodeData.from_arrays(*draw_clusters(int(name)), name="table")
     return open_source(record, folder, None, None, {})
 
 
 def time_labels(name: str, n_labels: int) -> list[float]:
     """Return the seconds from each label to the next proposal, for those during a fit."""
-    seconds = []
+    seconds: list[float] = []
     with tempfile.TemporaryDirectory() as place:
         hidden, truth = hide_labels(open_data(name, Path(place) / "data"))
         with LabelSession(hidden, Path(place) / "s", seed=0) as session:

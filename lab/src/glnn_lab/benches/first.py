@@ -23,12 +23,17 @@ N_COLUMNS, N_LABELS, N_CLASSES = 20, 100, 3
 N_BUSY = 2
 
 
-def write_table(path: Path, n_rows: int, seed: int = 0) -> None:
-    """Write a table of numbers in overlapping clusters, with a label in some rows."""
+def draw_clusters(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of numbers in overlapping clusters, and the cluster of each."""
     rng = np.random.default_rng(seed)
     kind = rng.integers(0, N_CLASSES, n_rows)
     centres = rng.normal(size=(N_CLASSES, N_COLUMNS))
-    numbers = centres[kind] + 1.5 * rng.normal(size=(n_rows, N_COLUMNS))
+    return centres[kind] + 1.5 * rng.normal(size=(n_rows, N_COLUMNS)), kind
+
+
+def write_table(path: Path, n_rows: int, seed: int = 0) -> None:
+    """Write a table of numbers in overlapping clusters, with a label in some rows."""
+    numbers, kind = draw_clusters(n_rows, seed)
     frame = pd.DataFrame(numbers.round(4), columns=[f"x{k}" for k in range(N_COLUMNS)])
     frame["kind"] = np.where(np.arange(n_rows) < N_LABELS, np.array(list("abc"))[kind], "")
     frame.to_csv(path, index_label="id")
