@@ -103,7 +103,7 @@ def describe_graph(results: Results) -> str:
     facts = results.graph_facts
     words = f"graph: {format_count(facts.n_edges, 'link')}, {facts.mean_degree:.1f} a node"
     if facts.n_isolated:
-        words += f", {facts.n_isolated:,} nodes without one"
+        words += f", {format_count(facts.n_isolated, 'node')} without one"
     if facts.n_given is not None:
         words += f"; {facts.n_kept:,} of {facts.n_given:,} given ones kept, {facts.n_added:,} added"
     if facts.equal_labels is not None:
