@@ -270,7 +270,6 @@ EXTRAS = {  # optional packages, and the extra of glnn that installs each
     "openpyxl": "tables",
     "torch_geometric": "pyg",
     "optuna": "tune",
-    "tensorboard": "tensorboard",
     "starlette": "studio",
     "uvicorn": "studio",
     "anywidget": "notebook",

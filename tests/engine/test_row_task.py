@@ -19,7 +19,9 @@ from glnn.nn.row_heads import HopsNet
 
 # The task
 
-LINEAR, HOPS = (track.head for track in PRESETS["default"].tracks if track.head.is_on_rows)
+LINEAR, HOPS = (
+    track.head for track in PRESETS["default"].tracks_for(True) if track.head.is_on_rows
+)
 every_head = pytest.mark.parametrize("settings", [LINEAR, HOPS], ids=["linear", "hops"])
 
 

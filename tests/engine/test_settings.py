@@ -82,7 +82,7 @@ def test_changes_reach_the_part_they_belong_to_on_both_sides():
         "default", changes={"n_epochs": 7, "n_candidates": 3, "gate": 0.3, "n_rounds": 5}
     )
     tracks = all_tracks(changed)
-    assert len(tracks) == 9
+    assert len(tracks) == 10
     assert {track.head.n_epochs for track in tracks} == {7}
     assert {track.graph.n_candidates for track in tracks} == {3}
     assert {track.graph.n_rounds for track in tracks} == {5}

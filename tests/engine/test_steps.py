@@ -151,6 +151,8 @@ def alone(problem):
 def test_it_is_chosen_where_features_say_nothing_and_a_graph_is_given(problem, alone):
     chosen = with_structure(DEFAULT, alone)
     assert {track.graph.signal for track in chosen.tracks} == {STRUCTURE}
+    assert [t.name for t in chosen.tracks_for(True) if t.is_spectral] == ["spectral"]
+    assert not any(track.is_spectral for track in DEFAULT.tracks_for(True))
     assert with_structure(DEFAULT, problem) == DEFAULT
     assert with_structure(DEFAULT, dataclasses.replace(alone, graph=None)) == DEFAULT
     assert with_structure(resolve_settings("paper"), alone) == resolve_settings("paper")
@@ -162,14 +164,18 @@ def test_it_is_chosen_where_features_say_nothing_and_a_graph_is_given(problem, a
 
 
 def test_its_rows_are_as_long_as_those_of_the_features(problem):
-    _, rows = compute_structure(problem, problem.features, 0)
+    structure, rows = compute_structure(problem, problem.features, 0)
+    rows, _ = structure.split(rows)
     lengths = np.sqrt(np.asarray(problem.features.multiply(problem.features).sum(1)))
     assert_allclose(np.linalg.norm(rows, axis=1), lengths.mean(), rtol=1e-5)
-    _, alone = compute_structure(problem, np.zeros((60, 2), dtype=np.float32), 0)
-    assert_allclose(np.linalg.norm(alone, axis=1), 1.0)  # features have no length
+    structure, alone = compute_structure(problem, np.zeros((60, 2), dtype=np.float32), 0)
+    for part in structure.split(alone):
+        assert_allclose(np.linalg.norm(part, axis=1), 1.0)  # features have no length
 
 
-@pytest.mark.parametrize("head", [{}, {"head": "linear"}, {"head": "hops"}], ids=str)
+@pytest.mark.parametrize(
+    "head", [{}, {"head": "linear"}, {"head": "hops"}, {"tracks": ["spectral"]}], ids=str
+)
 def test_a_graph_alone_is_classified_and_new_nodes_by_their_links(alone, blocks, tmp_path, head):
     settings = resolve_settings("default", head | {"n_epochs": 30})
     result = fit_problem(alone, settings, seed=0)

@@ -64,7 +64,13 @@ def replay(task, validation, trainer, read_every=4):
     """Train with epochs as they are captured, here run eagerly; return the history."""
     deadlines = [trainer._deadline(epoch) for epoch in range(trainer.n_epochs)]
     lazy = CapturedEpochs(
-        task, trainer.learning_rate, validation, deadlines, read_every, capture=False
+        task,
+        trainer.learning_rate,
+        validation,
+        deadlines,
+        read_every,
+        mean_from=trainer._mean_from,
+        capture=False,
     )
     trainer._try_capture = lambda *given: lazy
     task.n_taken = lambda: int(lazy._epoch)
@@ -94,6 +100,17 @@ def test_the_best_validation_epoch_is_kept_and_without_validation_the_last(fit):
     assert "validation_loss" not in history[-1]
     assert task.module.unused == 1  # no term uses it
     assert task.module.height.grad is None
+
+
+@every_way
+@pytest.mark.parametrize(("share", "mean"), [(0.5, 0.5), (0.2, 0.6), (0.99, 0.4)])
+def test_without_validation_the_mean_over_the_last_epochs_can_be_kept(fit, share, mean):
+    trainer = Trainer(n_epochs=6, learning_rate=0.1, averaged_share=share)
+    averaged, validated = Climb(), Climb()
+    fit(averaged, None, trainer)
+    assert averaged.height == mean  # of 0.4, 0.5, 0.6; of the last; of all but the first
+    fit(validated, class_0(), Trainer(n_epochs=6, learning_rate=0.1, averaged_share=share))
+    assert validated.height == 0.3
 
 
 @every_way

@@ -119,19 +119,38 @@ def test_rows_are_those_of_the_leading_eigenvectors(communities):
     root = np.diag((degree + degree.mean()) ** -0.5)
     values, vectors = np.linalg.eigh(root @ communities.toarray() @ root)
     structure, rows = SpectralFeatures.of(communities)
-    width = structure.embedding.shape[1]
+    width = 121 // 20
     order = np.argsort(-np.abs(values))
     leading = order[:2]  # of a clear gap: the iteration has found them whatever comes after
-    found = np.linalg.lstsq(structure.embedding, root @ vectors[:, leading], rcond=None)[0]
-    assert width == 121 // 20
-    assert_allclose(structure.embedding @ found, root @ vectors[:, leading], atol=1e-6)
-    assert_allclose(rows, normalize(communities @ structure.embedding), atol=1e-12)
+    part = structure.embedding[:, :width]
+    found = np.linalg.lstsq(part, root @ vectors[:, leading], rcond=None)[0]
+    assert structure.embedding.shape[1] == 2 * width
+    assert_allclose(part @ found, root @ vectors[:, leading], atol=1e-6)
+    sums = communities @ structure.embedding
+    parts = [normalize(sums[:, :width]), normalize(sums[:, width:])]
+    assert_allclose(rows, np.concatenate(parts, 1), atol=1e-12)
+
+
+def test_the_second_part_starts_with_the_leading_eigenvectors_of_the_matrix_itself(communities):
+    values, vectors = np.linalg.eigh(communities.toarray())
+    leading = vectors[:, np.argsort(-np.abs(values))[:2]]
+    structure, rows = SpectralFeatures.of(communities)
+    width = structure.embedding.shape[1] // 2
+    found = structure.embedding[:, width : width + 2]
+    assert_allclose(np.abs(leading.T @ found), np.eye(2), atol=1e-6)
+    both = np.concatenate([np.ones((121, 3)), rows], 1)
+    for features in (both, sp.csr_matrix(both)):
+        others, second = structure.split(features)
+        assert_allclose(second, rows[:, width:])
+        assert others.shape == (121, 3 + width)
 
 
 def test_a_new_node_with_the_links_of_another_has_its_features(communities):
     structure, rows = SpectralFeatures.of(communities, size=2.5)
     assert_allclose(structure.transform(communities[:7], 7), rows[:7], atol=1e-12)
-    assert_allclose(np.linalg.norm(rows[:120], axis=1), 2.5)
+    width = structure.embedding.shape[1] // 2
+    for part in (rows[:120, :width], rows[:120, width:]):
+        assert_allclose(np.linalg.norm(part, axis=1), 2.5)
     assert_allclose(rows[120], 0)  # nobody speaks for it
     assert_allclose(structure.transform(None, 3), np.zeros((3, structure.embedding.shape[1])))
 

@@ -4,12 +4,10 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
 
-from glnn._utils import import_optional
 from glnn.solver import LearnedGraph
 
 # History of the epochs
@@ -186,34 +184,3 @@ def show_progress(callbacks: Sequence[Callback], n_epochs: int) -> Iterator[None
     finally:
         for bar in bars:
             bar.stop(is_done=is_done)
-
-
-class TensorBoardLog(Callback):
-    """Log every number of every epoch, and the number of edges after each round, for TensorBoard.
-
-    ``tensorboard --logdir FOLDER`` shows them while the fit runs. Each training stage has its own
-    group (``classifier 1/loss``) with the epoch as step; the step of ``graph/edges`` is the round.
-    """
-
-    may_lag = True
-
-    def __init__(self, folder: str | Path) -> None:
-        import_optional("tensorboard")
-        board: Any = importlib.import_module("torch.utils.tensorboard")
-        self._writer = board.SummaryWriter(str(folder))
-
-    def on_epoch_end(self, stage: str, record: Record) -> bool:
-        """Write the numbers of the epoch."""
-        for name, value in record.items():
-            if name != "epoch" and isinstance(value, int | float):
-                self._writer.add_scalar(f"{stage}/{name}", value, int(record["epoch"]))
-        return False
-
-    def on_stage_end(self, stage: str) -> None:
-        """Flush the event file."""
-        self._writer.flush()
-
-    def on_round_end(self, number: int, adjacency: sp.csr_matrix) -> None:
-        """Write the number of edges in this process's rows of the graph."""
-        self._writer.add_scalar("graph/edges", adjacency.nnz / 2, number)
-        self._writer.flush()

@@ -17,7 +17,7 @@ from glnn.engine.fit_problem import Attribution, FitProblem
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.model import FittedTrack, Model, digest_rows
 from glnn.engine.rounds import HeldOutLabels, Mixture, Rounds
-from glnn.engine.settings import FitSettings, Track
+from glnn.engine.settings import FitSettings
 from glnn.engine.steps import FitState, Steps, predict_probabilities, with_structure
 from glnn.engine.tasks import LiteralTask
 from glnn.exceptions import GlnnError, InputError
@@ -38,7 +38,7 @@ def estimate_bytes(problem: FitProblem, settings: FitSettings) -> int:
     n_nodes, n_features = map(int, problem.features.shape)
     if settings.is_literal:
         return 56 * n_nodes * n_nodes
-    graph = settings.graph_settings(problem.graph is not None)
+    graph = settings.tracks_for(problem.graph is not None)[0].graph
     n_stored = int(getattr(problem.features, "nnz", n_nodes * n_features))
     n_given = 0 if problem.graph is None else int(problem.graph.nnz)
     n_pairs = n_nodes * graph.n_candidates + n_given
@@ -149,8 +149,9 @@ def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
     probabilities = mixture.probabilities
     shown = mixture.shown
     if shown is None:  # a graph is learned all the same, for the report and for new nodes
-        track = _choose_learning_track(steps.tracks, mixture.all_weights)
-        shown = steps.learn_graph_from(track, probabilities)
+        learning = [track for track in steps.tracks if track.learns] or steps.tracks
+        heaviest = max(learning, key=lambda track: mixture.all_weights[track.name])
+        shown = steps.learn_graph_from(heaviest, probabilities)
     rows = _rows_for_heads_on_rows(steps, [*mixture.states, shown], probabilities)
     tracks = tuple(
         FittedTrack(
@@ -161,6 +162,7 @@ def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
             state.adjacency,
             state.new_rows or rows[state.track.sees_graph],
             state.track.sees_graph,
+            state.track.is_spectral,
         )
         for state, weight in zip(mixture.states, mixture.weights)
         if state.task is not None
@@ -209,12 +211,6 @@ def _rows_for_heads_on_rows(
             learned = steps.learn_graph_from(state.track, probabilities)
             rows[state.track.sees_graph] = learned.new_rows
     return rows
-
-
-def _choose_learning_track(tracks: Sequence[Track], weights: dict[str, float]) -> Track:
-    """Return the heaviest of the tracks that learn a graph, or of all if none does."""
-    learning = [track for track in tracks if track.learns]
-    return max(learning or tracks, key=lambda track: weights[track.name])
 
 
 @contextmanager

@@ -180,6 +180,7 @@ class FittedTrack:
     graph: sp.csr_matrix  # this process's rows of it
     new_rows: NewRowProblem | None  # finds the links of new nodes; None: there is no rule
     sees_graph: bool  # whether the given graph takes part
+    is_spectral: bool = False  # whether it sees leading eigenvectors alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,8 +219,9 @@ class Model:
         """Return the structural features of the training nodes, or ``None`` without them."""
         if self.structure is None:
             return None
-        last = self.features[:, -self.structure.embedding.shape[1] :]
-        return to_dense_array(last)
+        last = to_dense_array(self.features[:, -self.structure.embedding.shape[1] :])
+        compared, _ = self.structure.split(last)
+        return np.asarray(compared)
 
     def propagate(self, signals: np.ndarray) -> np.ndarray:
         """Propagate signals over the graph as the tracks do, mixed by their weights.
@@ -304,8 +306,9 @@ class Model:
             )
         signal = features if self.scaling.kind in ("rows", "none") else scaled
         if self.structure is not None:
-            signal = self.structure.transform(links, features.shape[0])
-            scaled = append_columns(scaled, signal).astype(np.float32)
+            columns = self.structure.transform(links, features.shape[0])
+            signal, _ = self.structure.split(columns)
+            scaled = append_columns(scaled, columns).astype(np.float32)
         found = [self._predict_by(track, signal, scaled, links) for track in self.tracks]
         return mix(found, [track.weight for track in self.tracks])
 
@@ -317,19 +320,27 @@ class Model:
         assert track.new_rows is not None  # the caller has looked
         known = links if track.sees_graph else None
         new = track.new_rows.connect(signal, known)
+        both = [self._columns_of(track, each) for each in (self.features, scaled)]
         if not isinstance(track.network, RowNet):
-            nodes = NewNodes(track.graph, self.features, scaled, new.links, new.loops)
+            nodes = NewNodes(track.graph, *both, new.links, new.loops)
             return nodes.predict_on_graph(track.network)
         seen = new.links if known is None else sp.csr_matrix(known, dtype=np.float64)
-        nodes = NewNodes(track.graph, self.features, scaled, seen, new.loops)
+        nodes = NewNodes(track.graph, *both, seen, new.loops)
         return nodes.predict_on_walk(track.network)
+
+    def _columns_of(self, track: FittedTrack, features: Any) -> Any:
+        """Return the columns of features that a track sees."""
+        if self.structure is None:
+            return features
+        others, leading = self.structure.split(features)
+        return leading[:, : self.distributions.shape[1]] if track.is_spectral else others
 
     def with_networks(self) -> "Model":
         """Return the model with networks in place of the parameters that a file holds."""
-        sizes = self.features.shape[1], self.distributions.shape[1]
-        tracks = []
+        n_classes, tracks = self.distributions.shape[1], []
         for track in self.tracks:
-            network = build_head(track.head, *sizes, torch.Generator())
+            n_columns = self._columns_of(track, self.features).shape[1]
+            network = build_head(track.head, n_columns, n_classes, torch.Generator())
             network.load_state_dict(track.network)
             tracks.append(dataclasses.replace(track, network=network))
         return dataclasses.replace(self, tracks=tuple(tracks))

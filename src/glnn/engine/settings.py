@@ -93,6 +93,9 @@ class HeadSettings:
     # epochs without a lower validation loss, counted from the end of the ramp, after which
     # training stops; ``None``: never
     patience: int | None = None
+    # without validation nodes: share of the epochs, the last ones, over which the parameters are
+    # averaged; 0: those of the last epoch
+    averaged_share: float = 0.0
     batch_labels: int | None = None  # row heads: labelled rows per step; ``None``: all
     batch_nodes: int = 0  # row heads: other rows per step
     # row heads: most other rows to draw from; columns are standardised on the pool
@@ -122,6 +125,9 @@ class Track:
     head: HeadSettings
     graph: GraphSettings  # its rounds are taken unless the head is on rows
     sees_graph: bool = True  # whether the given graph takes part
+    # whether it sees nothing but leading eigenvectors of the given graph; takes part where the
+    # signal is ``structure``
+    is_spectral: bool = False
 
     @property
     def learns(self) -> bool:
@@ -160,7 +166,11 @@ class FitSettings:
 
     def tracks_for(self, has_graph: bool) -> tuple[Track, ...]:
         """Return the tracks for data with or without a given graph."""
-        tracks = self.tracks if has_graph else self.no_graph
+        tracks = tuple(
+            track
+            for track in (self.tracks if has_graph else self.no_graph)
+            if not track.is_spectral or track.graph.signal == "structure"
+        )
         if not tracks:
             names = ", ".join(repr(track.name) for track in (*self.tracks, *self.no_graph))
             word = "with" if has_graph else "without"
@@ -174,10 +184,6 @@ class FitSettings:
             has_rounds = track.learns and not self.is_literal
             n_epochs += track.head.n_epochs * (track.graph.n_rounds if has_rounds else 1)
         return n_epochs
-
-    def graph_settings(self, has_graph: bool) -> GraphSettings:
-        """Return the graph step of the first track for such data."""
-        return self.tracks_for(has_graph)[0].graph
 
     def map_tracks(self, change: Callable[[Track], Track]) -> "FitSettings":
         """Return the settings with every track changed."""
@@ -241,7 +247,7 @@ def _with_head_setting(track: Track, name: str, value: Any, *, is_other: bool) -
 
 _COUNTS = "n_candidates n_rounds n_hidden n_views ramp_epochs n_epochs patience batch_labels"
 _WHOLE = dict.fromkeys(_COUNTS.split(), 1) | {"n_steps": 0, "batch_nodes": 0, "pool_size": 0}
-_SHARES = ("dropout", "drop_node", "gate")  # from 0 to 0.99
+_SHARES = ("dropout", "drop_node", "gate", "averaged_share")  # from 0 to 0.99
 _TEMPERATURES = ("consistency_temperature", "smoothness_temperature")
 _POSITIVE = (*_TEMPERATURES, "n_neighbors", "max_gradient", "learning_rate")
 
@@ -286,6 +292,7 @@ _PROPAGATION = HeadSettings(
     weight_decay=1e-3,
     n_epochs=150,
     patience=30,
+    averaged_share=0.5,
 )
 
 # Labels reach further, and predictions train nothing: good where labels are few.
@@ -310,6 +317,7 @@ _LINEAR = HeadSettings(
     weight_decay=1e-2,
     n_epochs=1000,
     patience=300,
+    averaged_share=0.5,
     batch_labels=5,
     batch_nodes=100,
     max_gradient=0.1,
@@ -323,9 +331,13 @@ _HOPS = HeadSettings(
     ramp_epochs=20,
     n_epochs=60,
     patience=50,
+    averaged_share=0.5,
     batch_labels=1024,
     pool_size=2000,
 )
+
+# On a few eigenvectors of the given graph, where features say nothing.
+_SPECTRAL = dataclasses.replace(_LINEAR, n_steps=0)
 
 _SMALL = HeadSettings(head="gcn", smoothness_weight=2.0, n_epochs=400)
 
@@ -345,6 +357,7 @@ _DEFAULT = FitSettings(
         Track(name="far", head=_FAR, graph=_GIVEN),
         Track(name="linear", head=_LINEAR, graph=_GIVEN),
         Track(name="hops", head=_HOPS, graph=_GIVEN),
+        Track(name="spectral", head=_SPECTRAL, graph=_GIVEN, is_spectral=True),
     ),
     no_graph=(
         Track(name="features", head=_SHORT, graph=_TWICE, sees_graph=False),

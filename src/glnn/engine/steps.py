@@ -185,9 +185,11 @@ class Steps:
         # words keep their counts
         self.signal = problem.features if scaling.kind in ("rows", "none") else self.scaled
         if settings.graph.signal == STRUCTURE:
-            self.structure, self.signal = compute_structure(problem, self.scaled, seed)
-            self.scaled = append_columns(self.scaled, self.signal).astype(np.float32)
-        self.features = Features.of(self.scaled, device=device)
+            self.structure, columns = compute_structure(problem, self.scaled, seed)
+            self.signal, _ = self.structure.split(columns)
+            self.scaled = append_columns(self.scaled, columns).astype(np.float32)
+        seen = self.scaled if self.structure is None else self.structure.split(self.scaled)[0]
+        self.features = Features.of(seen, device=device)
         self.given: PriorGraph | None = None  # with its prior graph, which all rounds use
         if problem.graph is not None:
             kind: Any = settings.graph.prior  # which was checked
@@ -309,6 +311,10 @@ class Steps:
         """Return a fresh network on the graph of a state."""
         assert state.adjacency is not None  # there was a graph step
         head, features, labels = state.track.head, self.features, self.problem.labels
+        if state.track.is_spectral:
+            assert self.structure is not None  # or the track would not take part
+            _, leading = self.structure.split(self.scaled)
+            features = Features.of(leading[:, : labels.n_classes], device=features.device)
         rank = 0 if head.is_on_rows else self.partition.peers.rank  # on rows all have one noise
         more: Any = {
             "init": make_generator(self.seed, state.round, _INIT),
@@ -361,6 +367,7 @@ class Steps:
             learning_rate=head.learning_rate,
             patience=head.patience,
             grace=head.ramp_epochs,
+            averaged_share=head.averaged_share,
             callbacks=[*self.callbacks, *more],
         )
         self.history.extend(trainer.fit(task, self.validation, stage=stage))

@@ -71,8 +71,17 @@ def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> None:
 class _Epochs:
     """A task with its optimiser."""
 
-    def __init__(self, task: TrainingTask, learning_rate: float, validation: Labels | None) -> None:
+    def __init__(
+        self,
+        task: TrainingTask,
+        learning_rate: float,
+        validation: Labels | None,
+        *,
+        mean_from: float
+        | int = math.inf,  # epoch from which parameters are averaged, if none validate
+    ) -> None:
         self._task, self._validation = task, validation
+        self._mean_from = mean_from if validation is None else math.inf
         groups = task.parameter_groups()
         self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
         self._optimizer = Adam(groups, learning_rate)
@@ -98,11 +107,22 @@ class _Epochs:
             parameter.grad = None
 
 
+def mean_share(epoch: int, mean_from: float | int) -> float:
+    """Return the share of an epoch in the mean from ``mean_from`` to it; 1 for earlier epochs.
+
+    Examples
+    --------
+    >>> [mean_share(epoch, 2) for epoch in range(5)]
+    [1.0, 1.0, 1.0, 0.5, 0.3333333333333333]
+    """
+    return 1 / max(1, epoch - mean_from + 1)
+
+
 # Epochs one by one
 
 
 class EagerEpochs(_Epochs):
-    """Epochs that run one by one; the parameters of the best one are kept."""
+    """Epochs that run one by one; the parameters of the best one, or their mean, are kept."""
 
     _best: dict[str, Tensor] | None = None
 
@@ -117,15 +137,26 @@ class EagerEpochs(_Epochs):
                 record |= {"validation_loss": loss, "validation_accuracy": accuracy}
                 if loss < best_loss:
                     best_loss = loss
-                    state = self._task.module.state_dict()
-                    self._best = {name: value.clone() for name, value in state.items()}
+                    self._best = self._copy_state()
+            elif epoch >= self._mean_from:
+                self._add_to_mean(mean_share(epoch, self._mean_from))
             yield record
 
     def restore(self) -> None:
-        """Load the best parameters into the task; without validation the last ones stay."""
+        """Load the parameters that were kept into the task; without any the last ones stay."""
         if self._best is not None:
             self._task.module.load_state_dict(self._best)
         self._clear_gradients()
+
+    def _copy_state(self) -> dict[str, Tensor]:
+        return {name: value.clone() for name, value in self._task.module.state_dict().items()}
+
+    def _add_to_mean(self, share: float) -> None:
+        if self._best is None:
+            self._best = self._copy_state()
+        for mean, live in zip(self._best.values(), self._task.module.state_dict().values()):
+            if mean.is_floating_point():
+                mean.lerp_(live, share)
 
     def _train(self, epoch: int) -> Record:
         """Take a step, and return the loss and its terms before it."""
@@ -176,12 +207,16 @@ class CapturedEpochs(_Epochs):
         deadlines: Sequence[float | int],  # per epoch: the last one to run if this is the best
         read_every: int = READ_EVERY,
         *,
+        mean_from: float | int = math.inf,
         capture: bool = True,
     ) -> None:
-        super().__init__(task, learning_rate, validation)
+        super().__init__(task, learning_rate, validation, mean_from=mean_from)
         self._n_epochs, self._read_every = len(deadlines), read_every
         device = self._parameters[0].device
-        table = [(task.ramp(e), deadline) for e, deadline in enumerate(deadlines)]
+        table = [
+            (task.ramp(epoch), deadline, mean_share(epoch, mean_from))
+            for epoch, deadline in enumerate(deadlines)
+        ]
         self._table = torch.tensor(table, dtype=torch.float32, device=device)
         self._epoch = torch.zeros(1, dtype=torch.int64, device=device)
         self._names: list[str] = []  # of the columns of the losses
@@ -220,9 +255,9 @@ class CapturedEpochs(_Epochs):
         yield from self._read(stage, n_read, n_epochs)
 
     def restore(self) -> None:
-        """Load the best parameters into the task; without validation the last ones stay."""
+        """Load the best or mean parameters into the task, or leave the last ones."""
         with self._on_stream():
-            if self._validation is not None:
+            if self._validation is not None or self._mean_from < math.inf:
                 self._load_state(self._best)
             self._clear_gradients()
 
@@ -305,6 +340,11 @@ class CapturedEpochs(_Epochs):
 
     def _step(self) -> None:
         super()._step()
+        if self._mean_from < math.inf:
+            share = self._table.index_select(0, self._epoch)[0, 2]
+            for mean, live in zip(self._best, self._live):
+                if mean.is_floating_point():
+                    mean.lerp_(live, share)
         self._epoch.add_(1)
 
     def _load_state(self, tensors: list[Tensor]) -> None:
@@ -351,7 +391,8 @@ class Trainer:
 
     With validation nodes the epoch with the lowest validation loss is kept, and training stops
     after ``patience`` epochs without a lower loss, counted from epoch ``grace`` at the earliest.
-    Without validation nodes the last epoch is kept. Callbacks may also ask to stop.
+    Without validation nodes the last epoch is kept, or the mean of the parameters over
+    ``averaged_share`` of the epochs, the last ones. Callbacks may also ask to stop.
 
     On a CUDA device a :class:`~glnn.engine.tasks.RampedTask` is trained by replaying one captured
     epoch, unless a callback has ``may_lag = False``. The chosen epoch is the same.
@@ -364,9 +405,11 @@ class Trainer:
         learning_rate: float,
         patience: int | None = None,
         grace: int = 0,
+        averaged_share: float = 0.0,
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self.n_epochs, self.learning_rate = n_epochs, learning_rate
+        self._mean_from = n_epochs - int(averaged_share * n_epochs) if averaged_share else math.inf
         self.patience, self.grace, self.callbacks = patience, grace, callbacks
         self._may_lag = all(callback.may_lag for callback in callbacks)
 
@@ -378,7 +421,7 @@ class Trainer:
         best_loss, best_epoch = math.inf, None
         with notify_stage(self.callbacks, stage, self.n_epochs):
             epochs = self._try_capture(task, validation) or EagerEpochs(
-                task, self.learning_rate, validation
+                task, self.learning_rate, validation, mean_from=self._mean_from
             )
             for epoch, record in enumerate(epochs.run(stage, self.n_epochs)):
                 if not math.isfinite(float(record["loss"])):
@@ -410,9 +453,10 @@ class Trainer:
             return None
         is_read = self.callbacks or self.patience is not None
         deadlines = [self._deadline(epoch) for epoch in range(self.n_epochs)]
+        given = (task, self.learning_rate, validation, deadlines)
         read_every = READ_EVERY if is_read else self.n_epochs
         try:
-            return CapturedEpochs(task, self.learning_rate, validation, deadlines, read_every)
+            return CapturedEpochs(*given, read_every, mean_from=self._mean_from)
         except RuntimeError as error:
             reason = str(error).strip().split("\n")[0]
             warnings.warn(

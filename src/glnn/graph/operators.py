@@ -13,7 +13,7 @@ from torch import Tensor
 from glnn.distributed import Partition, RowExchange
 from glnn.graph.adjacency import GraphOperator
 from glnn.graph.prior import inverse_sqrt
-from glnn.graph.rows import CsrMatrix
+from glnn.graph.rows import CsrMatrix, to_dense_array
 
 
 class GraphRows(GraphOperator):
@@ -202,6 +202,7 @@ def retained_edge_shares(learned: sp.csr_matrix, prior: sp.csr_matrix) -> sp.csr
 # Spectral features
 
 _MAX_COLUMNS, _NODES_PER_COLUMN = 32, 20
+_N_LEADING = 8  # columns of the adjacency matrix itself, the leading one first
 _N_STEPS = 30  # of the subspace iteration: similarities need the space, not its single vectors
 _N_FIRST_ROWS = 1000  # rows that are checked before all of them
 _RANK_TOLERANCE = 1e-10  # directions with a smaller share of the largest variance are dropped
@@ -209,13 +210,15 @@ _RANK_TOLERANCE = 1e-10  # directions with a smaller share of the largest varian
 
 @dataclass(frozen=True, eq=False)
 class SpectralFeatures:
-    """Features of nodes from the leading eigenspace of a graph.
+    """Features of nodes from the leading eigenspaces of a graph.
 
-    The features of a node are the normalised sum of its neighbours' rows of the embedding, so a
-    new node gets them from its links.
+    There are two: that of the normalised adjacency matrix, and after it the leading eigenvectors of
+    the adjacency matrix itself, which links between nodes of few neighbours hardly change. The
+    features of a node are the normalised sum of its neighbours' rows of each embedding, so a new
+    node gets them from its links.
     """
 
-    embedding: np.ndarray  # one row for each node of this process
+    embedding: np.ndarray  # one row for each node of this process, both side by side
     size: float = 1.0  # norm of the features of a node
 
     @classmethod
@@ -227,7 +230,7 @@ class SpectralFeatures:
         size: float = 1.0,
         seed: int = 0,
     ) -> tuple["SpectralFeatures", np.ndarray]:
-        """Compute the embedding by subspace iteration; return it and the features of the nodes."""
+        """Compute both embeddings by subspace iteration; return them and the nodes' features."""
         layout = layout or Partition(block.shape[0])
         n_nodes = layout.n_nodes
         graph = GraphRows.of(block, layout, dtype=torch.float64)
@@ -237,18 +240,34 @@ class SpectralFeatures:
         width = min(_MAX_COLUMNS, max(2, n_nodes // _NODES_PER_COLUMN))
         start = np.random.default_rng(seed).standard_normal((n_nodes, width))
         basis = _orthonormalize(torch.from_numpy(start[layout.rows]), layout)
+        leading = basis
         for _ in range(_N_STEPS):
             basis = _orthonormalize(root * (graph @ (root * basis)), layout)
-        embedding = root * basis
-        features = size * normalize((graph @ embedding).numpy())
-        return cls(embedding.numpy(), size), features
+            leading = _orthonormalize(graph @ leading, layout)
+        values, vectors = torch.linalg.eigh(layout.sum(leading.T @ (graph @ leading)))
+        order = values.abs().argsort(descending=True)[:_N_LEADING]
+        model = cls(torch.cat([root * basis, leading @ vectors[:, order]], 1).numpy(), size)
+        return model, model._scale((graph @ torch.from_numpy(model.embedding)).numpy())
 
     def transform(self, links: Any, n_new: int) -> np.ndarray:
         """Return the features of new nodes from their links; zero without links."""
         if links is None:
             return np.zeros((n_new, self.embedding.shape[1]))
-        rows = normalize(np.asarray(sp.csr_matrix(links) @ self.embedding))
-        return np.asarray(self.size * rows)
+        return self._scale(np.asarray(sp.csr_matrix(links) @ self.embedding))
+
+    def _scale(self, sums: np.ndarray) -> np.ndarray:
+        """Return the rows with each of their two parts scaled to the common length."""
+        parts = np.split(sums, [-self._n_leading], axis=1)
+        return np.concatenate([self.size * normalize(part) for part in parts], 1)
+
+    @property
+    def _n_leading(self) -> int:
+        return min(_N_LEADING, self.embedding.shape[1] // 2)
+
+    def split(self, features: Any) -> tuple[Any, np.ndarray]:
+        """Return features that end with those of this class without the second part, and that."""
+        first = features.shape[1] - self._n_leading
+        return features[:, :first], to_dense_array(features[:, first:])
 
 
 def is_uninformative(features: Any, layout: Partition | None = None) -> bool:
