@@ -37,7 +37,7 @@ def choose_folder(data: Any, folder: str | Path | None) -> Path:
     if isinstance(data, str | Path) and Path(data).is_dir():
         return Path(data)
     given = data.name if isinstance(data, Source) else data
-    name = Path(given).name.partition(".")[0] if isinstance(given, str | Path) else "data"
+    name = Path(given).name.split(".")[0] if isinstance(given, str | Path) else "data"
     return Path("runs") / f"{safe_file_name(name)}-studio"
 
 
