@@ -11,6 +11,7 @@ from glnn import GLNNClassifier
 from glnn._utils import (
     ReprMixin,
     check_choice,
+    check_device,
     check_features,
     check_indices,
     check_integer,
@@ -25,6 +26,21 @@ from glnn.exceptions import InputError, MissingDependencyError
 
 def refused(match):
     return pytest.raises(InputError, match=match)
+
+
+def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    for device in ("cuda", "cuda:1", "tpu"):
+        with refused(rf"^device must be one of this machine \(cpu\), got '{device}'\.$"):
+            check_device(device)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    assert [check_device(device) for device in ("cpu", "cuda", "cuda:1")] == [
+        "cpu",
+        "cuda",
+        "cuda:1",
+    ]
+    with refused("cuda:0, cuda:1"):
+        check_device("cuda:2")
 
 
 @pytest.mark.parametrize("value", ["GCN", "gcns", None, 3, ["gcn"]])

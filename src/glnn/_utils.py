@@ -176,6 +176,17 @@ def check_indices(name: str, indices: Any, n_nodes: int) -> np.ndarray:
     return array.astype(np.int64)
 
 
+def check_device(device: object) -> str:
+    """Return the name of a device after checking that PyTorch can use it on this machine."""
+    import torch
+
+    here = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+    name = str(device)
+    if name not in here and not (name == "cuda" and len(here) > 1):
+        raise InputError(f"device must be one of this machine ({', '.join(here)}), got {device!r}.")
+    return name
+
+
 # Display of records
 
 

@@ -16,7 +16,14 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
-from glnn._utils import check_features, check_indices, check_integer, did_you_mean, limit_threads
+from glnn._utils import (
+    check_device,
+    check_features,
+    check_indices,
+    check_integer,
+    did_you_mean,
+    limit_threads,
+)
 from glnn.data.arguments import (
     as_fit_arguments,
     convert_features,
@@ -44,7 +51,6 @@ from glnn.engine.callbacks import (
 )
 from glnn.engine.fit import FitResult, fit_problem
 from glnn.engine.fit_problem import FitProblem, FitRecord, hide_labels
-from glnn.engine.inputs import check_device
 from glnn.engine.model import Model
 from glnn.engine.settings import (
     SETTING_NAMES,

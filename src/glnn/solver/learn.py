@@ -12,12 +12,18 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from torch import Tensor
 
-from glnn._utils import ReprMixin, check_choice, check_features, check_integer, check_number
+from glnn._utils import (
+    ReprMixin,
+    check_choice,
+    check_device,
+    check_features,
+    check_integer,
+    check_number,
+)
 from glnn.distributed import Partition
-from glnn.exceptions import InputError, ProblemError
+from glnn.exceptions import ProblemError
 from glnn.graph.convert import as_adjacency_rows
 from glnn.graph.pairs import (
     Pairs,
@@ -233,11 +239,7 @@ class GraphRequest:
         check_choice("support", self.support, SUPPORTS)
         if self.n_neighbors is not None:
             check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
-        known = self.device == "cpu" or self.device.split(":")[0] == "cuda"
-        if not known or (self.device != "cpu" and not torch.cuda.is_available()):
-            raise InputError(
-                f"device must be 'cpu', or 'cuda' where torch finds a GPU; got {self.device!r}."
-            )
+        check_device(self.device)
 
 
 def solve_graph(request: GraphRequest) -> LearnedGraph:
