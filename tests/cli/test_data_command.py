@@ -44,8 +44,7 @@ def test_bad_input_is_one_line_of_glnn(arguments):
 
 
 def test_fetch_tells_where_the_set_is(monkeypatch, tmp_path):
-    def pretend(name, *, folder, progress):
-        progress(10, 20)
+    def pretend(name, *, folder, show_progress):
         return folder / f"{name}.npz"
 
     monkeypatch.setattr(datasets, "fetch_dataset", pretend)

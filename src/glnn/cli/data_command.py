@@ -1,6 +1,7 @@
 """``glnn data``: list, describe, fetch and convert data sets."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,18 +84,9 @@ def fetch(
     ] = None,
 ) -> None:
     """Download a published data set, check it, and store it as npz."""
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
     from glnn.data.datasets import fetch_dataset
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(name, total=None)
-        path = fetch_dataset(
-            name,
-            folder=folder,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    path = fetch_dataset(name, folder=folder, show_progress=sys.stderr.isatty())
     typer.echo(f"{name} is in {path}")
 
 

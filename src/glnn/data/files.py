@@ -143,6 +143,15 @@ def write_error(path: Path, error: OSError) -> OutputError:
     )
 
 
+def make_folder(folder: Path) -> Path:
+    """Make a folder and its parents, unless it is there, and return it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_error(folder, error) from error
+    return folder
+
+
 # Locks
 
 

@@ -15,13 +15,7 @@ from glnn.data.files import quote, quote_path
 from glnn.data.node_data import ids_from_text
 from glnn.data.table_text import TableOptions, strip_cells, to_text
 from glnn.data.tables import index_ids, read_table
-from glnn.engine.archive import (
-    Packer,
-    read_checked_json,
-    unpack,
-    wrap_unpack_errors,
-    write_checked_json,
-)
+from glnn.engine.archive import read_record, write_record
 from glnn.engine.model import digest_rows, lookup_training_rows
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
@@ -63,7 +57,7 @@ class DataDescription:
 
     def write(self, path: Path) -> None:
         """Write ``data.json``."""
-        write_checked_json(path, *DATA_FORMAT, Packer().pack(self))
+        write_record(path, *DATA_FORMAT, self)
 
     @classmethod
     def read(cls, run: Path) -> "DataDescription":
@@ -74,10 +68,7 @@ class DataDescription:
                 f"{quote_path(run)} must be a run folder of glnn fit, got none: data.json is "
                 "missing."
             )
-        page = read_checked_json(path, *DATA_FORMAT, "Fit again")
-        with wrap_unpack_errors(path):
-            found: DataDescription = unpack(cls, page, {})
-        return found
+        return read_record(path, *DATA_FORMAT, cls, "Fit again")
 
     def make_encoder(self) -> TableEncoder:
         """Return the encoder of the run, or one that takes numeric columns by their names."""
