@@ -1,4 +1,4 @@
-"""Checks of user input, display of records, work on threads, optional packages."""
+"""Checks of user input, work on threads, optional packages."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from glnn import GLNNClassifier
 from glnn._utils import (
-    ReprMixin,
     check_choice,
     check_device,
     check_features,
@@ -171,20 +170,6 @@ def test_bad_node_numbers_are_refused_in_one_line(indices, match):
     with refused(f"^validation .*{match}") as caught:
         check_indices("validation", indices, 3)
     assert "\n" not in str(caught.value)
-
-
-# Display of records
-
-
-class Box(ReprMixin):
-    def _repr_items(self):
-        return {"name": "<box>", "sides": "6"}
-
-
-def test_a_table_is_escaped():
-    assert Box()._repr_html_() == (
-        "<table><tr><th>name</th><td>&lt;box&gt;</td></tr><tr><th>sides</th><td>6</td></tr></table>"
-    )
 
 
 # NumPy work on threads

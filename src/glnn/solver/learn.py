@@ -15,7 +15,6 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from glnn._utils import (
-    ReprMixin,
     check_choice,
     check_device,
     check_features,
@@ -59,7 +58,7 @@ _ROUNDING = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedGraph(ReprMixin):
+class LearnedGraph:
     """The result of :func:`learn_graph`; with several processes, the rows of this one.
 
     Parameters
@@ -91,14 +90,11 @@ class LearnedGraph(ReprMixin):
     problem: Problem
     new_rows: NewRowProblem
 
-    def _repr_items(self) -> dict[str, str]:
+    def __repr__(self) -> str:
         proof = "optimal" if self.certificate.converged else "NOT optimal"
-        return {
-            "reading": f"{self.certificate.reading} reading",
-            "nodes": f"{self.adjacency.shape[0]:,}",
-            "edges": f"{self.n_edges:,}",
-            "graph problem": f"{proof} (relative gap {self.certificate.relative_gap:.0e})",
-        }
+        sizes = f"{self.adjacency.shape[0]:,} nodes, {self.n_edges:,} edges"
+        gap = f"relative gap {self.certificate.relative_gap:.0e}"
+        return f"LearnedGraph({self.certificate.reading} reading: {sizes}, {proof}, {gap})"
 
     @property
     def n_edges(self) -> int:
