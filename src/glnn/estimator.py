@@ -28,7 +28,6 @@ from glnn.data.arguments import (
     as_fit_arguments,
     convert_features,
     find_row,
-    make_name_column,
     resolve_row_names,
 )
 from glnn.data.encode import (
@@ -311,9 +310,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             One label per row, of any sortable type; ``-1`` (or ``None``, NaN, ``pd.NA``, empty
             text) marks an unlabelled row.
         graph
-            ``None``, an adjacency matrix, a ``2 x E`` array of node numbers, or PyG ``Data``; or a
-            networkx graph or a DataFrame of edges (source, target, optional weight) that refers to
-            rows by name.
+            ``None``, an adjacency matrix or a ``2 x E`` array of node numbers; or a networkx graph
+            or a DataFrame of edges (source, target, optional weight) that refers to rows by name.
         validation
             Numbers or mask of labelled rows that only choose the epoch and calibrate.
         ids
@@ -526,7 +524,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return a table of rows by number (``node``), with their names if they have any."""
         from pandas import DataFrame
 
-        return DataFrame({"node": rows, **make_name_column(self.row_names_, rows), **columns})
+        named = {} if self.row_names_ is None else {"name": self.row_names_[rows]}
+        return DataFrame({"node": rows, **named, **columns})
 
     @property
     def edge_trust_(self) -> sp.csr_matrix | None:

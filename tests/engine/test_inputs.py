@@ -9,7 +9,6 @@ from glnn.engine.inputs import (
     Scaling,
     make_generator,
 )
-from glnn.exceptions import InputError
 
 # Scaling
 
