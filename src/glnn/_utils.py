@@ -244,6 +244,7 @@ def map_row_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> 
 # Optional packages
 
 EXTRAS = {  # optional packages, and the extra of glnn that installs each
+    "bokeh": "report",
     "matplotlib": "report",
     "pyarrow": "tables",
     "openpyxl": "tables",

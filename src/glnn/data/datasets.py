@@ -136,11 +136,9 @@ ENVIRONMENT = "GLNN_DATA"
 
 def cache_folder() -> Path:
     """Return the folder of fetched data sets in the user's cache."""
-    try:
-        import platformdirs  # here: built-in data sets need no folder
-    except ImportError:  # a source tree alone
-        return Path.home() / ".cache" / "glnn"
-    return Path(platformdirs.user_cache_dir("glnn"))
+    from platformdirs import user_cache_dir  # here: built-in data sets need no folder
+
+    return Path(user_cache_dir("glnn"))
 
 
 def data_folders(folder: str | Path | None = None) -> tuple[Path, ...]:

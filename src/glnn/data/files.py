@@ -65,9 +65,9 @@ def quote_path(path: Path) -> str:
     return one_line(path, limit=300)
 
 
-def safe_file_name(text: str, limit: int = 80) -> str:
+def safe_file_name(text: str) -> str:
     """Turn any text into a file name without path separators or leading dots."""
-    flat = "".join(c if c.isalnum() or c in " ._-" else "_" for c in text[:limit])
+    flat = "".join(c if c.isalnum() or c in " ._-" else "_" for c in text[:80])
     return flat.lstrip(" ._-").rstrip(" .") or "data"
 
 

@@ -284,7 +284,7 @@ _ARRAYS, _PAGE = "model.safetensors", "model.json"
 
 
 def write_archive(folder: Path, value: Any, partition: Partition | None = None) -> None:
-    """Write a dataclass: its arrays, then the rest with their digest, to detect a torn write.
+    """Write a record: its arrays, then the rest with their digest, to detect a torn write.
 
     Over several processes all must call it. Process 0 gathers what the others have, and writes.
     """
@@ -315,7 +315,7 @@ def _open_target(folder: Path) -> Iterator[Path]:
 
 
 def read_archive(folder: Path, kind: type[_Kind]) -> _Kind:
-    """Read the dataclass that :func:`write_archive` wrote, after checking the digests."""
+    """Read the record that :func:`write_archive` wrote, after checking the digests."""
     advice = "Name a folder that glnn fit or GLNNClassifier.save wrote"
     page = read_checked_json(folder / _PAGE, FORMAT, VERSION, advice)
     name = quote_path(folder / _ARRAYS)

@@ -142,15 +142,10 @@ class CachedRefit:
         """Return the probabilities without these labels, from the folder if they are there."""
         place = self.folder / f"fold-{compute_digest([self.digest.hex(), hidden]).hex()[:16]}"
         with contextlib.suppress(CheckpointError):  # missing or damaged: fitted again
-            return read_archive(place, _FoldPredictions).probabilities
-        found = _FoldPredictions(np.asarray(self.refit(hidden)))
-        write_archive(place, found)
-        return found.probabilities
-
-
-@dataclass(frozen=True, eq=False)
-class _FoldPredictions:
-    probabilities: np.ndarray  # raw class probabilities, nodes x classes
+            return np.asarray(read_archive(place, dict)["probabilities"])
+        found = np.asarray(self.refit(hidden))
+        write_archive(place, {"probabilities": found})
+        return found
 
 
 # Refits without labels

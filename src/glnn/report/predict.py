@@ -20,8 +20,9 @@ from glnn.engine.model import digest_rows, lookup_training_rows
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.metrics import accuracy_interval
+from glnn.report.results import find_run_file
 from glnn.report.sources import Source
-from glnn.report.text import format_count, format_percent, uncalibrated_lines
+from glnn.report.text import UNCALIBRATED, format_count, format_percent
 
 # How the data of a run were read
 
@@ -62,13 +63,7 @@ class DataDescription:
     @classmethod
     def read(cls, run: Path) -> "DataDescription":
         """Read ``data.json`` of a run folder."""
-        path = run / "data.json"
-        if not path.is_file():
-            raise InputError(
-                f"{quote_path(run)} must be a run folder of glnn fit, got none: data.json is "
-                "missing."
-            )
-        return read_record(path, *DATA_FORMAT, cls, "Fit again")
+        return read_record(find_run_file(run, "data.json"), *DATA_FORMAT, cls, "Fit again")
 
     def make_encoder(self) -> TableEncoder:
         """Return the encoder of the run, or one that takes numeric columns by their names."""
@@ -160,7 +155,7 @@ def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredic
     if any(new.labels):
         seen = find_training_rows(model, new.features, new.ids)
     accuracy = describe_accuracy(new.labels, labels.astype(object), seen)
-    notes = (*new.notes, *more, *uncalibrated_lines(model.calibration_))
+    notes = (*new.notes, *more, *[UNCALIBRATED] * model.calibration_.is_identity)
     ids = np.arange(len(labels)) if new.ids is None else new.ids
     id_name = description.id_column or "id"
     return NewPredictions(ids, labels, probabilities, classes, notes, accuracy, id_name)
