@@ -21,17 +21,12 @@ HealthRow = tuple[str, str, str]  # state (ok or note), subject, text
 _MARKS = {"ok": ("ok", "green"), "note": ("--", "yellow")}
 
 
-@opt.with_options
-def doctor(as_json: bool = False) -> None:
+def doctor() -> None:
     """Check this installation: versions, optional packages, devices and data folders."""
-    rows = list(health_rows())
-    if as_json:
-        typer.echo(json.dumps([dict(zip(("state", "subject", "words"), row)) for row in rows]))
-    else:
-        table = Table(show_header=False, box=None, pad_edge=False)
-        for state, subject, words in rows:
-            table.add_row(Text(*_MARKS[state]), Text(subject), Text(words))
-        Console().print(table)
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for state, subject, words in health_rows():
+        table.add_row(Text(*_MARKS[state]), Text(subject), Text(words))
+    Console().print(table)
 
 
 def health_rows() -> Iterator[HealthRow]:
