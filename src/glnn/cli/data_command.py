@@ -12,9 +12,6 @@ from rich.table import Table
 from glnn.cli import options as opt
 
 _OUT_HELP = "File to write; its suffix is the format: npz, csv, graphml, ..."
-Variant = Annotated[
-    str, typer.Option(help="Which graph of a published set that has several: loc_org.")
-]
 
 app = typer.Typer(help="List, describe, fetch and convert data sets.", no_args_is_help=True)
 
@@ -48,7 +45,6 @@ def info(
     columns: Any,
     labels: Path | None = None,
     graph: Path | None = None,
-    variant: Variant = "default",
     as_json: bool = False,
 ) -> None:
     """Describe a data set: sizes, classes, split, homophily, origin and licence."""
@@ -56,7 +52,7 @@ def info(
     from glnn.data.formats import iter_summary
     from glnn.report.sources import Source
 
-    source = Source(name, labels, graph, columns, variant)
+    source = Source(name, labels, graph, columns)
     data = source.data
     rows = [(one_line(k), one_line(v, limit=2000)) for k, v in iter_summary(data)]
     question = source.suggest_label() if data.n_classes == 0 else None
@@ -98,7 +94,6 @@ def convert(
     columns: Any,
     labels: Path | None = None,
     graph: Path | None = None,
-    variant: Variant = "default",
     overwrite: bool = False,
 ) -> None:
     """Convert data to another format, which is given by the suffix of OUT."""
@@ -110,7 +105,7 @@ def convert(
     for path in (target, edge_table_path(target)):
         if path.exists() and not overwrite:
             raise InputError(f"{path} must not exist, got a file. Replace it with --overwrite.")
-    found = Source(source, labels, graph, columns, variant)
+    found = Source(source, labels, graph, columns)
     data = found.data
     for note in found.notes:
         typer.echo(note)
