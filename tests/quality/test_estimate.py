@@ -7,8 +7,10 @@ from glnn.data.labels import make_folds
 from glnn.quality.estimate import (
     draw_evaluation,
     estimate,
+    set_coverage,
 )
-from glnn.quality.folds import hold_out
+from glnn.quality.folds import HeldOut, hold_out
+from glnn.quality.labelling import ConformalSets
 from glnn.quality.metrics import ScoredPredictions
 from glnn.quality.rivals import NodeProblem, choose_rivals
 
@@ -75,6 +77,27 @@ def test_a_fit_that_knows_everything_is_judged_right_and_calibrated():
     assert found.verdict.kind == "good"
     assert told == ["largest class"]
     assert found.probabilities[:80].max(1).min() > 0.9  # it says 0.9, and is always right
+
+
+def test_coverage_is_measured_with_sets_of_other_folds(drawn):
+    judged = drawn(300)
+    fold = np.arange(300) % 3
+    held_out = HeldOut(judged.probabilities, judged.classes, fold)
+    right = []
+    for number in range(3):
+        own = fold == number
+        rest = HeldOut(judged.probabilities, np.where(own, -1, judged.classes), fold)
+        inside = ConformalSets.of(rest).contains(judged.probabilities[own], 0.1)
+        right.extend(inside[np.arange(own.sum()), judged.classes[own]])
+    found = set_coverage(held_out, 0.1)
+    assert found.value == pytest.approx(np.mean(right))
+
+
+def test_too_few_labels_have_no_coverage(drawn):
+    judged = drawn(9)
+    assert (
+        set_coverage(HeldOut(judged.probabilities, judged.classes, np.arange(9) % 3), 0.1) is None
+    )
 
 
 # Plots

@@ -184,6 +184,7 @@ def test_a_rival_that_is_not_clearly_worse_makes_it_level():
     found = verdict_on(20, wrong_in(TRUTH, 60), alike)
     assert (found.kind, found.rival) == ("level", "rival 1")
     assert found.p_value > 0.05
+    assert found.n_labels_needed > 200
 
 
 def test_a_rival_that_is_clearly_better_is_named():

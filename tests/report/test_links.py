@@ -54,6 +54,7 @@ def test_counts_agree_with_the_dense_matrix():
     given = (random_graph(1).toarray() != 0) & ~np.eye(30, dtype=bool)
     ends = np.repeat(labels, known.sum(1))  # a node as often as it has counted edges
     assert facts.n_edges == off.sum() / 2
+    assert facts.n_loops == np.diag(linked).sum()
     assert facts.mean_degree == off.sum(1).mean()
     assert facts.n_isolated == (off.sum(1) == 0).sum()
     assert facts.n_labelled_edges == known.sum() / 2
@@ -66,7 +67,7 @@ def test_counts_agree_with_the_dense_matrix():
 
 def test_a_graph_without_edges_has_no_shares():
     facts = GraphFacts.of(sp.csr_matrix((3, 3)), np.array([0, 1, -1]))
-    assert (facts.n_edges, facts.n_isolated) == (0, 3)
+    assert (facts.n_edges, facts.n_isolated, facts.n_components) == (0, 3, 3)
     assert facts.equal_labels is None and facts.equal_by_chance is None
 
 

@@ -12,10 +12,12 @@ from glnn._utils import import_optional
 from glnn.data.labels import Folds
 from glnn.quality.calibration import Calibration
 from glnn.quality.folds import HeldOut, label_weights
+from glnn.quality.labelling import ConformalSets
 from glnn.quality.metrics import (
     Interval,
     Score,
     ScoredPredictions,
+    accuracy_interval,
     bootstrap_weights,
     class_intervals,
     confusion,
@@ -51,6 +53,8 @@ class Evaluation:
     own: Score  # of the classifier
     others: tuple[Score, ...]  # of the rivals on the same folds
     per_class: tuple[dict[str, Interval], ...]  # precision and recall of every class
+    # Fraction of the sets of predict_set(0.1) with the true class; None with too few labels.
+    coverage: Interval | None = None
     notes: tuple[str, ...] = ()  # such as classes that are never predicted, rivals left out
     graph_helped: bool | None = None  # whether the given graph helped; None if that is unknown
 
@@ -108,6 +112,7 @@ class Evaluation:
             "metrics": _as_dicts(self.own.metrics),
             "per_class": dict(zip(names, map(_as_dicts, self.per_class))),
             "confusion": {"classes": names, "true_by_predicted": self.confusion.tolist()},
+            "set_coverage": None if self.coverage is None else vars(self.coverage),
             "rivals": [
                 {"name": score.name, "seconds": score.seconds, "metrics": _as_dicts(score.metrics)}
                 | {"accuracy_difference": score.difference and vars(score.difference)}
@@ -186,9 +191,24 @@ def estimate(
         own,
         others,
         tuple(class_intervals(predictions)),
+        set_coverage(held_out, alpha=0.1),
         (*_make_notes(folds, predictions, classes), *left_out),
         graph_helped,
     )
+
+
+def set_coverage(held_out: HeldOut, alpha: float) -> Interval | None:
+    """Return the fraction of hidden labels that are in the set calibrated with other folds."""
+    n_right, nodes = 0, held_out.hidden_nodes
+    for number in np.unique(held_out.fold[nodes]):
+        own = nodes[held_out.fold[nodes] == number]
+        rest = np.where(held_out.fold == number, -1, held_out.classes)
+        sets = ConformalSets.of(HeldOut(held_out.probabilities, rest, held_out.fold))
+        if len(sets.scores) < 1 / alpha:
+            return None
+        p_values = sets.p_values(held_out.probabilities[own])
+        n_right += int((p_values[np.arange(len(own)), held_out.classes[own]] > alpha).sum())
+    return accuracy_interval(n_right, len(nodes))
 
 
 def _make_notes(folds: Folds, predictions: ScoredPredictions, classes: np.ndarray) -> list[str]:

@@ -200,8 +200,8 @@ class Verdict:
     # One-sided p-value of the difference in its own direction, by McNemar's test, corrected for the
     # number of rivals.
     p_value: float | None = None
-    # For "few" and "chance": about how many labels would give a clear answer against chance if the
-    # shares stayed the same. None if no number would do.
+    # About how many labels would give a clear answer if the shares stayed the same: against chance
+    # for "few" and "chance", against the best rival for "level". None if no number would do.
     n_labels_needed: int | None = None
     graph_helped: bool | None = None  # None if that is unknown
 
@@ -284,7 +284,8 @@ def make_verdict(own: Score, others: Sequence[Score], graph_helped: bool | None 
     leads = [rival.difference.low > 0 for rival in rivals if rival.difference is not None]
     if best is None or ((p_ahead < RIVAL_LEVEL).all() and all(leads)):
         return Verdict(kind="good", **fields)
-    return Verdict(kind="level", **fields)
+    needed = _labels_against_rival(own, rivals[best], len(rivals))
+    return Verdict(kind="level", n_labels_needed=needed, **fields)
 
 
 def _labels_against_chance(own: Score, n_tests: int) -> int | None:
@@ -292,3 +293,13 @@ def _labels_against_chance(own: Score, n_tests: int) -> int | None:
     share = largest_share(own.predictions)
     lead, z = own.accuracy - share, float(norm.isf(CHANCE_LEVEL / 2 / n_tests))
     return None if lead <= 0 else math.ceil(z**2 * share * (1 - share) / lead**2)
+
+
+def _labels_against_rival(own: Score, rival: Score, n_rivals: int) -> int | None:
+    """Return at how many labels the difference to a rival would be clear."""
+    own_right, other_right = (
+        one.predictions.predicted == one.predictions.classes for one in (own, rival)
+    )
+    lead, discordant = own.accuracy - rival.accuracy, float((own_right != other_right).mean())
+    z = float(norm.isf(RIVAL_LEVEL / n_rivals))
+    return None if lead == 0 else math.ceil(z**2 * discordant / lead**2)

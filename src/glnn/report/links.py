@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int, UInt8
+from scipy.sparse.csgraph import connected_components
 
 from glnn.data.node_data import extract_links
 from glnn.quality.explain import FittedNodes, metric_weights
@@ -78,8 +79,10 @@ class GraphFacts:
 
     n_nodes: int
     n_edges: int  # without loops
+    n_loops: int
     mean_degree: float
     n_isolated: int  # nodes without an edge
+    n_components: int
     equal_labels: float | None  # share of edges between test nodes that join equal labels
     n_labelled_edges: int  # edges between test nodes
     equal_given: float | None = None  # the same share of the given graph
@@ -111,8 +114,10 @@ class GraphFacts:
         return cls(
             n_nodes=n_nodes,
             n_edges=len(links),
+            n_loops=int(np.count_nonzero(adjacency.diagonal())),
             mean_degree=float(degree.mean()),
             n_isolated=int((degree == 0).sum()),
+            n_components=int(connected_components(adjacency, directed=False)[0]),
             equal_labels=float((ends[0] == ends[1]).mean()) if ends.size else None,
             equal_given=float((in_given[0] == in_given[1]).mean()) if in_given.size else None,
             n_labelled_edges=ends.shape[1],

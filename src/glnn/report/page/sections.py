@@ -95,6 +95,8 @@ def verdict_section(results: Results) -> dict[str, Any]:
         return section | {"tone": "caution", "basis": evaluation_advice(results), "bars": []}
     metrics = evaluation.own.metrics
     measures = [(title, metrics[name]) for name, title in _METRIC_NAMES.items() if name in metrics]
+    if evaluation.coverage is not None:
+        measures.append(("prediction sets with the true class", evaluation.coverage))
     scores = (evaluation.own, *evaluation.others)
     low, high = interval_scale([score.metrics["accuracy"] for score in scores])
     return section | {
