@@ -6,7 +6,7 @@ import numpy as np
 
 from glnn.report.columns import RowColumn
 from glnn.report.text import format_count
-from glnn.studio.labels import LabelState
+from glnn.studio.journal import LabelState
 from glnn.studio.learning import CHECKED, FULL, Answer
 
 _N_RANKED, _N_NUMBERS = 16, 6_000_000  # most rows ranked ahead, and numbers to work through

@@ -27,8 +27,7 @@ from glnn.exceptions import GlnnError, InputError, StoppedError
 from glnn.report.columns import columns_of_features
 from glnn.report.run_folder import RUN_FILES
 from glnn.report.text import verdict_line
-from glnn.studio.journal import NAME, Journal
-from glnn.studio.labels import LabelState
+from glnn.studio.journal import NAME, Journal, LabelState
 from glnn.studio.learning import CHECKED, FULL, KINDS, QUICK, Answer, Learner
 from glnn.studio.opening import (
     choose_folder,
@@ -502,7 +501,7 @@ class LabelSession:
 
     def widget(self) -> Any:
         """Return the session as a widget for notebooks; needs ``pip install 'glnn[notebook]'``."""
-        from glnn.studio.widget import make_widget
+        from glnn.studio.page import make_widget
 
         return make_widget(self)
 
