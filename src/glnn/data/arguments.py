@@ -172,6 +172,8 @@ def align_graph(graph: Any, ids: Sequence[Any] | np.ndarray | None, n_nodes: int
         return _align_edges(*edges_from_networkx(graph), ids, n_nodes)
     if isinstance(graph, pd.DataFrame):
         return _align_frame(graph, ids, n_nodes)
+    if _is_from_package(graph, "torch_geometric"):
+        raise InputError("graph must not be PyG data, got some. Give all of it: fit(data).")
     return _to_numpy(graph)
 
 
