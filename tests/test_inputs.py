@@ -8,6 +8,7 @@ import pytest
 from glnn import GLNNClassifier
 from glnn.data import NodeData
 from glnn.data.arguments import to_pyg
+from glnn.exceptions import InputError
 
 NAMES = [f"person {k}" for k in range(24)]
 
@@ -67,5 +68,7 @@ def test_pyg_data_and_records_go_straight_into_fit():
     shown[[0, 1, 12, 13, 2, 14]] = [0, 0, 1, 1, 0, 1]
     plain = fitted(data.features, shown, data.graph, [2, 14])
     pyg = to_pyg(data)
-    for model in (fitted(data), fitted(pyg), fitted(pyg.x, pyg.y, pyg)):
+    for model in (fitted(data), fitted(pyg)):
         assert np.allclose(model.label_distributions_, plain.label_distributions_, atol=1e-5)
+    with pytest.raises(InputError, match=r"fit\(data\)"):
+        fitted(pyg.x, pyg.y, pyg)

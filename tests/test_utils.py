@@ -1,4 +1,4 @@
-"""Checks of user input, display of records, work on threads, optional packages."""
+"""Checks of user input, work on threads, optional packages."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 from glnn import GLNNClassifier
 from glnn._utils import (
-    ReprMixin,
     check_choice,
+    check_device,
     check_features,
     check_indices,
     check_integer,
@@ -25,6 +25,21 @@ from glnn.exceptions import InputError, MissingDependencyError
 
 def refused(match):
     return pytest.raises(InputError, match=match)
+
+
+def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    for device in ("cuda", "cuda:1", "tpu"):
+        with refused(rf"^device must be one of this machine \(cpu\), got '{device}'\.$"):
+            check_device(device)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    assert [check_device(device) for device in ("cpu", "cuda", "cuda:1")] == [
+        "cpu",
+        "cuda",
+        "cuda:1",
+    ]
+    with refused("cuda:0, cuda:1"):
+        check_device("cuda:2")
 
 
 @pytest.mark.parametrize("value", ["GCN", "gcns", None, 3, ["gcn"]])
@@ -155,20 +170,6 @@ def test_bad_node_numbers_are_refused_in_one_line(indices, match):
     with refused(f"^validation .*{match}") as caught:
         check_indices("validation", indices, 3)
     assert "\n" not in str(caught.value)
-
-
-# Display of records
-
-
-class Box(ReprMixin):
-    def _repr_items(self):
-        return {"name": "<box>", "sides": "6"}
-
-
-def test_a_table_is_escaped():
-    assert Box()._repr_html_() == (
-        "<table><tr><th>name</th><td>&lt;box&gt;</td></tr><tr><th>sides</th><td>6</td></tr></table>"
-    )
 
 
 # NumPy work on threads

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from glnn.data import NodeData
+from glnn.data import NodeData, write_data
 from glnn.report.sources import Source
 from glnn.studio import LabelSession
-from glnn.studio.opening import open_source
 from glnn.studio.oracle import ORDERS, hide_labels, run_oracle
 from glnn_lab.experiments.trust import make_table
 
@@ -40,7 +39,9 @@ def open_data(name: str, seed: int, folder: Path) -> Source:
         return Source(name)
     table = make_table("customers", 6 * seed)
     record = NodeData.from_arrays(table.x, table.y, edges=table.graph, name="customers")
-    return open_source(record, folder, None, None, {})
+    folder.mkdir()
+    write_data(record, folder / "customers.npz")
+    return Source(str(folder / "customers.npz"))
 
 
 def draw_curves(name: str, seed: int) -> dict[str, list[tuple[int, float]]]:

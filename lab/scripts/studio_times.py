@@ -16,11 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from glnn.data import NodeData
+from glnn.data import NodeData, write_data
 from glnn.report.sources import Source
 from glnn.studio import LabelSession
 from glnn.studio.learning import QUICK
-from glnn.studio.opening import open_source
 from glnn.studio.oracle import hide_labels
 from glnn_lab.benches.first import draw_clusters
 
@@ -30,7 +29,9 @@ def open_data(name: str, folder: Path) -> Source:
     if not name.isdigit():
         return Source(name)
     record = NodeData.from_arrays(*draw_clusters(int(name)), name="table")
-    return open_source(record, folder, None, None, {})
+    folder.mkdir()
+    write_data(record, folder / "table.npz")
+    return Source(str(folder / "table.npz"))
 
 
 def time_labels(name: str, n_labels: int) -> list[float]:

@@ -1,16 +1,15 @@
 """Helpers for the whole library.
 
-Checks of user input (their errors say what must hold, what was given and what to do), a short
-``repr`` for records, threads, and imports of optional packages.
+Checks of user input (their errors say what must hold, what was given and what to do), threads, and
+imports of optional packages.
 """
 
 import difflib
-import html
 import importlib
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -176,35 +175,15 @@ def check_indices(name: str, indices: Any, n_nodes: int) -> np.ndarray:
     return array.astype(np.int64)
 
 
-# Display of records
+def check_device(device: object) -> str:
+    """Return the name of a device after checking that PyTorch can use it on this machine."""
+    import torch
 
-
-class ReprMixin:
-    """Mixin: ``repr`` is one line, and a notebook shows a small table, of ``_repr_items``."""
-
-    def _repr_items(self) -> Mapping[str, str]:
-        """Return the texts to show by name; the first one is the title."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        (_, title), *rest = self._repr_items().items()
-        items = []
-        for name, value in rest:  # a number is shown before its name, other values after it
-            named = f"{value} {name}" if value[:1].isdigit() else f"{name} {value}"
-            items.append(f"no {name}" if value == "none" else named)
-        return f"{type(self).__name__}({title}: {', '.join(items)})"
-
-    def _repr_html_(self) -> str:
-        return html_table(self._repr_items())
-
-
-def html_table(items: Mapping[str, object]) -> str:
-    """Return an HTML table with one row for each item, escaped."""
-    rows = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
-        for name, value in items.items()
-    )
-    return f"<table>{rows}</table>"
+    here = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+    name = str(device)
+    if name not in here and not (name == "cuda" and len(here) > 1):
+        raise InputError(f"device must be one of this machine ({', '.join(here)}), got {device!r}.")
+    return name
 
 
 # Threads
@@ -265,6 +244,7 @@ def map_row_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> 
 # Optional packages
 
 EXTRAS = {  # optional packages, and the extra of glnn that installs each
+    "bokeh": "report",
     "matplotlib": "report",
     "pyarrow": "tables",
     "openpyxl": "tables",

@@ -16,12 +16,18 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
-from glnn._utils import check_features, check_indices, check_integer, did_you_mean, limit_threads
+from glnn._utils import (
+    check_device,
+    check_features,
+    check_indices,
+    check_integer,
+    did_you_mean,
+    limit_threads,
+)
 from glnn.data.arguments import (
     as_fit_arguments,
     convert_features,
     find_row,
-    make_name_column,
     resolve_row_names,
 )
 from glnn.data.encode import (
@@ -44,7 +50,6 @@ from glnn.engine.callbacks import (
 )
 from glnn.engine.fit import FitResult, fit_problem
 from glnn.engine.fit_problem import FitProblem, FitRecord, hide_labels
-from glnn.engine.inputs import check_device
 from glnn.engine.model import Model
 from glnn.engine.settings import (
     SETTING_NAMES,
@@ -305,9 +310,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             One label per row, of any sortable type; ``-1`` (or ``None``, NaN, ``pd.NA``, empty
             text) marks an unlabelled row.
         graph
-            ``None``, an adjacency matrix, a ``2 x E`` array of node numbers, or PyG ``Data``; or a
-            networkx graph or a DataFrame of edges (source, target, optional weight) that refers to
-            rows by name.
+            ``None``, an adjacency matrix or a ``2 x E`` array of node numbers; or a networkx graph
+            or a DataFrame of edges (source, target, optional weight) that refers to rows by name.
         validation
             Numbers or mask of labelled rows that only choose the epoch and calibrate.
         ids
@@ -520,7 +524,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return a table of rows by number (``node``), with their names if they have any."""
         from pandas import DataFrame
 
-        return DataFrame({"node": rows, **make_name_column(self.row_names_, rows), **columns})
+        named = {} if self.row_names_ is None else {"name": self.row_names_[rows]}
+        return DataFrame({"node": rows, **named, **columns})
 
     @property
     def edge_trust_(self) -> sp.csr_matrix | None:

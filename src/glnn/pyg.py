@@ -62,6 +62,3 @@ class GLNNTransform(_BaseTransform):  # type: ignore[misc]
         data.edge_weight = torch.cat([half, half]).to(device)
         data.edge_attr = None
         return data
-
-    def __repr__(self) -> str:
-        return f"GLNNTransform({self.estimator!r})"

@@ -174,4 +174,4 @@ def test_packages_and_data_are_named_with_what_is_missing(monkeypatch, tmp_path)
     words = {subject: text for _, subject, text in rows[::-1]}
     assert words["data folder"] == f"{tmp_path}: cora"
     assert "glnn[report]" in words["matplotlib"] and "glnn[tables]" in words["pyarrow"]
-    assert {"glnn", "torch", "cpu", "self-test"} <= set(words)
+    assert {"glnn", "torch", "cpu"} <= set(words)

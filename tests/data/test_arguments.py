@@ -125,12 +125,11 @@ def test_tensors_with_gradients_are_detached():
 def test_pyg_data_brings_features_labels_graph_and_split(small):
     pytest.importorskip("torch_geometric")
     data = to_pyg(small)
-    for found in (as_fit_arguments(data), as_fit_arguments(data.x, data.y, data)):
-        assert np.array_equal(sp.csr_matrix(found.x).toarray(), small.features.toarray())
-        assert (found.graph != small.graph).nnz == 0
-        assert list(found.validation) == [3]
-    named = as_fit_arguments(data).y.tolist()
-    assert named == ["a", "b", "", "b", "", ""]  # test labels are not shown
+    found = as_fit_arguments(data)
+    assert np.array_equal(sp.csr_matrix(found.x).toarray(), small.features.toarray())
+    assert (found.graph != small.graph).nnz == 0
+    assert list(found.validation) == [3]
+    assert found.y.tolist() == ["a", "b", "", "b", "", ""]  # test labels are not shown
 
 
 # Names of the rows

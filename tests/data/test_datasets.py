@@ -138,13 +138,13 @@ def fetch(server, target, path="/file", **options):
     return download(server.url + path, target, DIGEST, **{"timeout": 5, **options})
 
 
-def test_a_file_comes_whole_with_its_progress(server, tmp_path):
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_file_comes_whole_with_its_progress(server, tmp_path, shown, capsys):
     server.serve("/file", CONTENT)
-    seen = []
     target = tmp_path / "deep" / "folder" / "file"
-    fetch(server, target, progress=lambda done, total: seen.append((done, total)))
+    fetch(server, target, show_progress=shown)
     assert target.read_bytes() == CONTENT
-    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert ("100%" in capsys.readouterr().err) == shown
     assert [p.name for p in target.parent.iterdir()] == ["file"]
 
 
@@ -195,19 +195,3 @@ def test_a_server_that_says_nothing_is_given_up(server, tmp_path):
     server.routes["/file"] = lambda request: time.sleep(1)
     with pytest.raises(DownloadError, match="timed out"):
         fetch(server, tmp_path / "file", timeout=0.2)
-
-
-@pytest.mark.parametrize("announce", [True, False])
-def test_a_file_beyond_the_limit_is_refused(server, tmp_path, announce, monkeypatch):
-    monkeypatch.setattr(datasets, "MAX_DOWNLOAD", 1000)
-
-    def answer(request):
-        request.send_response(200)
-        if announce:
-            request.send_header("Content-Length", str(len(CONTENT)))
-        request.end_headers()
-        request.wfile.write(CONTENT)
-
-    server.routes["/file"] = answer
-    with pytest.raises(DownloadError, match="at most 1,000 bytes"):
-        fetch(server, tmp_path / "file")

@@ -156,3 +156,10 @@ def test_ids_that_are_whole_numbers_are_kept_as_such(numbers):
 )
 def test_ids_that_only_look_like_numbers_stay_text(texts):
     assert node_data.canonicalize_ids(texts, 2).tolist() == texts
+
+
+def test_a_record_is_shown_in_one_line():
+    data = NodeData.from_arrays(np.eye(3), [0, 1, -1], edges=[[0, 1]], name="small")
+    sizes = "3 nodes, 3 features, 2 classes, 2 labels"
+    assert repr(data) == f"NodeData(small: {sizes}, 1 edges)"
+    assert repr(data.replace(graph=None)) == f"NodeData(small: {sizes}, no graph)"

@@ -29,14 +29,7 @@ def test_pyg_sees_both_directions_and_masks(small):
     data.validate()
 
 
-def test_a_learned_graph_takes_the_place_of_the_given_one(small):
-    learned = sp.csr_matrix(([0.5, 0.5], ([0, 5], [5, 0])), shape=(6, 6))
-    assert to_pyg(small, graph=learned).edge_weight.tolist() == [0.5, 0.5]
-
-
 def test_what_does_not_fit_is_refused(small):
-    with pytest.raises(InputError, match="6 nodes"):
-        to_pyg(small, graph=sp.csr_matrix((3, 3)))
     with pytest.raises(InputError, match="features x"):
         from_pyg(geometric.Data(edge_index=torch.zeros(2, 0, dtype=torch.long)))
     data = to_pyg(small)

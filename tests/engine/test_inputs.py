@@ -7,10 +7,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from glnn.distributed import Partition
 from glnn.engine.inputs import (
     Scaling,
-    check_device,
     make_generator,
 )
-from glnn.exceptions import InputError
 
 # Scaling
 
@@ -112,13 +110,3 @@ def test_the_global_generator_is_neither_read_nor_moved():
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(99)
     assert torch.equal(draws(make_generator(0)), first)
-
-
-def test_a_device_that_is_not_there_is_refused_in_one_line(monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(InputError, match=r"^device must exist, got 'cuda:1'"):
-        check_device("cuda:1")
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    assert check_device("cuda:1") == "cuda:1"
-    with pytest.raises(InputError, match=r"^device must be 'cpu' or 'cuda', got 'tpu'"):
-        check_device("tpu")

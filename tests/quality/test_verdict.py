@@ -92,8 +92,8 @@ def test_a_rival_that_fails_is_left_out_with_the_first_line_of_its_error(table):
     rivals = [*given(None, broken=Broken(), slow=Slow()), *choose_rivals(["gcn"], has_graph=False)]
     scores, notes = contest(rivals, table)
     assert [score.name for score in scores] == ["slow"]
-    assert notes[0] == "broken failed: first line"
-    assert notes[1].startswith("GCN failed: it needs a graph")
+    assert notes[0] == "broken left out: first line"
+    assert notes[1].startswith("GCN left out: it needs a graph")
 
 
 def test_a_rival_that_would_take_too_long_is_left_out_after_its_first_fold(table, monkeypatch):

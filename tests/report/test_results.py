@@ -65,7 +65,7 @@ def test_another_file_is_refused_in_one_line(tmp_path, content):
 
 
 def test_an_archive_without_our_words_or_with_an_unknown_class_is_refused(tmp_path, results):
-    with pytest.raises(InputError, match="folder of a run"):
+    with pytest.raises(InputError, match="must be a run folder of glnn fit"):
         read_results(tmp_path)
     start = b'{"format": "glnn results 1", "results": '
     for words in (b"{}", start + b'{"class": "Path", "fields": {}}}', start + b"3}"):

@@ -201,7 +201,7 @@ def make_request(**arguments):
         ({"support": "everything"}, "support must be one of"),
         ({"signal": "L2"}, "signal must be one of"),
         ({"n_neighbors": 0}, "n_neighbors must be finite, greater than 0"),
-        ({"device": "gpu"}, "device must be 'cpu', or 'cuda'"),
+        ({"device": "gpu"}, "device must be one of this machine"),
         ({"n_candidates": -1}, "n_candidates must be at least 0"),
         ({"predictions": np.ones((3, 2))}, "predictions must have 4 rows"),
         ({"predictions": np.full((4, 2), np.nan)}, "between 0 and 1"),

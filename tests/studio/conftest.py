@@ -8,7 +8,7 @@ import pytest
 
 from glnn.exceptions import InputError
 from glnn.report.page.subset import encode_block
-from glnn.studio.labels import LabelState
+from glnn.studio.journal import LabelState
 from glnn.studio.server import StudioServer
 
 

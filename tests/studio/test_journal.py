@@ -9,8 +9,7 @@ import pytest
 
 from glnn.exceptions import DataFormatError, OutputError
 from glnn.studio import LabelSession
-from glnn.studio.journal import Journal
-from glnn.studio.labels import LabelState
+from glnn.studio.journal import Journal, LabelState
 
 ENTRIES = [{"act": "label", "id": f"r{k}", "value": "ä\n'\"<"} for k in range(4)]
 

@@ -484,22 +484,16 @@ def test_closing_gives_up_a_fit_and_listeners_hear_of_acts_and_fits(opened):
     session.close()
 
 
-@pytest.mark.parametrize("kind", ["frame", "named frame", "array", "array with graph"])
+@pytest.mark.parametrize("kind", ["frame", "named frame"])
 def test_data_in_memory_are_kept_in_the_folder_and_open_again(kind, tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(30, 3)) + 3.0 * (np.arange(30) % 2)[:, None]
     y = [["oak", "ash"][k % 2] if k < 4 else None for k in range(30)]
-    graph = {}
-    if "frame" in kind:
-        index = [f"n{k}" for k in range(30)] if "named" in kind else None
-        data = pd.DataFrame(x, columns=["a", "b", "c"], index=index)
-        names = data.index
-        edges = pd.DataFrame({"source": names[:20], "target": names[5:25]})
-        graph = {"graph": edges} if "named" in kind else {}
-    else:
-        data = x
-        pairs = np.array([[k, k + 2] for k in range(28)])
-        graph = {"graph": pairs} if "graph" in kind else {}
+    index = [f"n{k}" for k in range(30)] if "named" in kind else None
+    data = pd.DataFrame(x, columns=["a", "b", "c"], index=index)
+    names = data.index
+    edges = pd.DataFrame({"source": names[:20], "target": names[5:25]})
+    graph = {"graph": edges} if "named" in kind else {}
     how = {"background": False, "params": FAST}
     with LabelSession(data, tmp_path / "s", label=y, **graph, **how) as session:
         row = session.next()[0]["id"]
@@ -515,3 +509,5 @@ def test_data_in_memory_are_kept_in_the_folder_and_open_again(kind, tmp_path):
     changed = data + 1
     with pytest.raises(GlnnError, match="began with"):
         LabelSession(changed, tmp_path / "moved", label=y, **graph, **how)
+    with pytest.raises(GlnnError, match=r"DataFrame, got ndarray"):
+        LabelSession(x, tmp_path / "array", label=y, **how)

@@ -11,8 +11,7 @@ import sys
 import pytest
 
 from glnn.exceptions import MissingDependencyError
-from glnn.studio.page import widget_script
-from glnn.studio.widget import answer, make_widget
+from glnn.studio.page import answer, make_widget, widget_script
 
 pytest.importorskip("anywidget", reason="anywidget is not installed")
 

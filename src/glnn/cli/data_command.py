@@ -1,6 +1,6 @@
 """``glnn data``: list, describe, fetch and convert data sets."""
 
-import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,32 +11,21 @@ from rich.table import Table
 from glnn.cli import options as opt
 
 _OUT_HELP = "File to write; its suffix is the format: npz, csv, graphml, ..."
-Variant = Annotated[
-    str, typer.Option(help="Which graph of a published set that has several: loc_org.")
-]
 
 app = typer.Typer(help="List, describe, fetch and convert data sets.", no_args_is_help=True)
 
 
 @app.command("list")
-@opt.with_options
-def list_sets(as_json: bool = False) -> None:
+def list_sets() -> None:
     """List the data sets with their sizes, and which of them are on this machine."""
     from glnn.data.datasets import BUILT_IN, DATASETS, data_folders
 
-    columns = ("name", "nodes", "edges", "features", "classes", "here", "what")
-    rows: list[tuple[Any, ...]] = []
+    table = Table("name", "nodes", "edges", "features", "classes", "here", "what", box=None)
     for info in DATASETS.values():
         found = any((folder / f"{info.name}.npz").is_file() for folder in data_folders())
         here = "built in" if info.name in BUILT_IN else "yes" if found else "fetch"
         sizes = (info.n_nodes, info.n_edges, info.n_features, info.n_classes)
-        rows.append((info.name, *sizes, here, info.about))
-    if as_json:
-        typer.echo(json.dumps([dict(zip(columns, row)) for row in rows], indent=2))
-        return
-    table = Table(*columns, box=None)
-    for row in rows:
-        table.add_row(*map(str, row))
+        table.add_row(info.name, *map(str, sizes), here, info.about)
     Console().print(table)
 
 
@@ -47,26 +36,20 @@ def info(
     columns: Any,
     labels: Path | None = None,
     graph: Path | None = None,
-    variant: Variant = "default",
-    as_json: bool = False,
 ) -> None:
     """Describe a data set: sizes, classes, split, homophily, origin and licence."""
     from glnn.data.files import one_line
     from glnn.data.formats import iter_summary
     from glnn.report.sources import Source
 
-    source = Source(name, labels, graph, columns, variant)
+    source = Source(name, labels, graph, columns)
     data = source.data
-    rows = [(one_line(k), one_line(v, limit=2000)) for k, v in iter_summary(data)]
     question = source.suggest_label() if data.n_classes == 0 else None
     if question is not None:
         typer.echo(f"glnn: note: {question}", err=True)
-    if as_json:
-        typer.echo(json.dumps(dict(rows), indent=2))
-        return
     table = Table(show_header=False, box=None, pad_edge=False)
-    for key, value in rows:
-        table.add_row(f"{key}:", value)
+    for key, value in iter_summary(data):
+        table.add_row(f"{one_line(key)}:", one_line(value, limit=2000))
     console = Console(markup=False, emoji=False)
     console.print(table)
     if source.columns:
@@ -83,18 +66,9 @@ def fetch(
     ] = None,
 ) -> None:
     """Download a published data set, check it, and store it as npz."""
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
     from glnn.data.datasets import fetch_dataset
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(name, total=None)
-        path = fetch_dataset(
-            name,
-            folder=folder,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    path = fetch_dataset(name, folder=folder, show_progress=sys.stderr.isatty())
     typer.echo(f"{name} is in {path}")
 
 
@@ -106,7 +80,6 @@ def convert(
     columns: Any,
     labels: Path | None = None,
     graph: Path | None = None,
-    variant: Variant = "default",
     overwrite: bool = False,
 ) -> None:
     """Convert data to another format, which is given by the suffix of OUT."""
@@ -118,7 +91,7 @@ def convert(
     for path in (target, edge_table_path(target)):
         if path.exists() and not overwrite:
             raise InputError(f"{path} must not exist, got a file. Replace it with --overwrite.")
-    found = Source(source, labels, graph, columns, variant)
+    found = Source(source, labels, graph, columns)
     data = found.data
     for note in found.notes:
         typer.echo(note)

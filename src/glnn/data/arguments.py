@@ -85,11 +85,6 @@ def find_row(node: int | str, names: np.ndarray | None) -> int:
     return int(found[0])
 
 
-def make_name_column(names: np.ndarray | None, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the column ``name`` for a table of rows, or no column if rows have no names."""
-    return {} if names is None else {"name": names[rows]}
-
-
 # Features, labels and graph
 
 
@@ -115,7 +110,7 @@ def as_fit_arguments(
     ``Data``; then labels, graph, validation nodes and ids that are not given are taken from it,
     and labels outside its training and validation nodes count as unknown. Missing values of
     pandas in ``y`` mean unlabelled. ``graph`` may also be a networkx graph, a frame of edges
-    (source, target and optionally weight), a square frame or PyG ``Data``; its nodes are matched
+    (source, target and optionally weight) or a square frame; its nodes are matched
     with ``ids``, by default the index of ``x`` unless that counts from 0. Tensors are detached.
     """
     x, y, graph, validation, ids = _unpack_record(x, y, graph, validation, ids)
@@ -168,7 +163,7 @@ def convert_labels(y: Any) -> Any:
 
 
 def align_graph(graph: Any, ids: Sequence[Any] | np.ndarray | None, n_nodes: int) -> Any:
-    """Return a networkx graph, frame or PyG ``Data`` as a matrix in the order of the rows.
+    """Return a networkx graph or a frame as a matrix in the order of the rows.
 
     Nodes are matched by name with ``ids``; without ids they must be numbered from 0. Any other
     graph is returned unchanged.
@@ -178,7 +173,7 @@ def align_graph(graph: Any, ids: Sequence[Any] | np.ndarray | None, n_nodes: int
     if isinstance(graph, pd.DataFrame):
         return _align_frame(graph, ids, n_nodes)
     if _is_from_package(graph, "torch_geometric"):
-        return graph_from_pyg(graph, n_nodes)
+        raise InputError("graph must not be PyG data, got some. Give all of it: fit(data).")
     return _to_numpy(graph)
 
 
@@ -190,11 +185,6 @@ def _unpack_record(x: Any, y: Any, graph: Any, validation: Any, ids: Any) -> tup
         val_rows = data.splits.get("val") if validation is None else validation
         names = data.ids if ids is None else ids
         return data.features, labels, data.graph if graph is None else graph, val_rows, names
-    is_pyg = _is_from_package(graph, "torch_geometric")
-    if is_pyg and y is not None and y is getattr(graph, "y", None):
-        record = from_pyg(graph, x=_to_numpy(x))
-        val_rows = record.splits.get("val") if validation is None else validation
-        return x, _visible_labels(record, validation), record.graph, val_rows, ids
     return x, y, graph, validation, ids
 
 
@@ -309,19 +299,15 @@ def edges_from_networkx(network: Any) -> tuple[list[Any], np.ndarray, np.ndarray
     return nodes, source, target, weights
 
 
-def to_pyg(data: NodeData, *, graph: Any = None) -> Any:
+def to_pyg(data: NodeData) -> Any:
     """Return a ``torch_geometric.data.Data`` with dense ``x``, ``y`` (-1 unknown) and masks.
 
-    ``class_names`` and ``node_ids`` become plain attributes. ``graph`` is another graph on the same
-    nodes, for instance a learned one.
+    ``class_names`` and ``node_ids`` become plain attributes.
     """
     geometric, torch = import_optional("torch_geometric.data"), import_optional("torch")
-    graph = data.graph if graph is None else graph
-    if graph is None:
-        graph = sp.csr_matrix((data.n_nodes, data.n_nodes), dtype=np.float32)
-    if not sp.issparse(graph) or graph.shape != (data.n_nodes, data.n_nodes):
-        raise InputError(f"graph must be sparse with {data.n_nodes} nodes, got another object.")
-    links = extract_links(graph)
+    links = extract_links(
+        sp.csr_matrix((data.n_nodes, data.n_nodes)) if data.graph is None else data.graph
+    )
     pairs = np.stack([np.r_[links.row, links.col], np.r_[links.col, links.row]]).astype(np.int64)
     out = geometric.Data(
         x=torch.from_numpy(data.features.toarray()),
@@ -336,13 +322,13 @@ def to_pyg(data: NodeData, *, graph: Any = None) -> Any:
     return out
 
 
-def from_pyg(graph: Any, *, x: Any = None, name: str = "pyg") -> NodeData:
+def from_pyg(graph: Any) -> NodeData:
     """Return the record of a ``torch_geometric.data.Data``.
 
     ``y``, ``edge_index``, ``edge_weight``, one-dimensional masks, ``class_names`` and ``node_ids``
-    are used if present. ``x`` replaces its features; ``name`` is the name of the record.
+    are used if present.
     """
-    features = _to_numpy(getattr(graph, "x", None)) if x is None else x
+    features = _to_numpy(getattr(graph, "x", None))
     if features is None:
         raise InputError("graph must have features x, got none. Use an identity matrix.")
     n_nodes = features.shape[0]
@@ -360,15 +346,9 @@ def from_pyg(graph: Any, *, x: Any = None, name: str = "pyg") -> NodeData:
         fields["class_names"] = tuple(str(label) for label in graph.class_names)
     if getattr(graph, "node_ids", None) is not None:
         fields["ids"] = np.asarray(graph.node_ids)
-    edges = graph_from_pyg(graph, n_nodes)
-    return NodeData.from_arrays(features, labels, edges=edges, name=name, **fields)
-
-
-def graph_from_pyg(graph: Any, n_nodes: int) -> sp.csr_matrix | None:
-    """Return the undirected graph of PyG ``Data``, or ``None`` without ``edge_index``."""
     pairs = _to_numpy(getattr(graph, "edge_index", None))
-    if pairs is None:
-        return None
-    weights = _to_numpy(getattr(graph, "edge_weight", None))
-    checked = None if weights is None else check_weights(weights.reshape(-1))
-    return symmetric_from_pairs(pairs[0], pairs[1], n_nodes, checked)
+    if pairs is not None:
+        weights = _to_numpy(getattr(graph, "edge_weight", None))
+        checked = None if weights is None else check_weights(weights.reshape(-1))
+        fields["edges"] = symmetric_from_pairs(pairs[0], pairs[1], n_nodes, checked)
+    return NodeData.from_arrays(features, labels, name="pyg", **fields)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -79,34 +78,9 @@ DATASETS = {
         Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
     ).items()
 }
-MAX_DOWNLOAD = 2**26  # 64 MiB; no published file is larger
 
 
 # Downloading
-
-# Called with the number of bytes received, and the total if it is known.
-Progress = Callable[[int, int | None], None]
-
-
-class _ProgressBar:
-    """Progress bar for pooch: calls ``progress`` and aborts a download that is too large."""
-
-    def __init__(self, url: str, progress: Progress | None) -> None:
-        self._url, self._progress = url, progress
-        self._done, self.total = 0, 0
-
-    def update(self, count: int) -> None:
-        self._done = min(self._done + count, self.total) if self.total else self._done + count
-        if max(self._done, self.total) > MAX_DOWNLOAD:
-            raise DownloadError(f"{self._url} must be at most {MAX_DOWNLOAD:,} bytes, got more.")
-        if self._progress is not None:
-            self._progress(self._done, self.total or None)
-
-    def reset(self) -> None:
-        self._done = 0
-
-    def close(self) -> None:
-        """Do nothing; pooch calls it at the end."""
 
 
 def _root_cause(error: BaseException) -> BaseException:
@@ -119,7 +93,7 @@ def download(
     target: Path,
     sha256: str,
     *,
-    progress: Progress | None = None,
+    show_progress: bool = False,
     timeout: float | int = 30.0,
 ) -> Path:
     """Download a file over HTTP to ``target``, unless it is there, and check its digest.
@@ -137,12 +111,9 @@ def download(
         urls={target.name: url},
         retry_if_failed=1,
     )
-    progress_bar: Any = _ProgressBar(url, progress)
-    loader = pooch.HTTPDownloader(progressbar=progress_bar, chunk_size=2**16, timeout=timeout)
+    loader = pooch.HTTPDownloader(progressbar=show_progress, timeout=timeout)
     try:
         fetcher.fetch(target.name, downloader=loader)
-    except DownloadError:
-        raise
     except ValueError:
         raise DownloadError(
             f"{url} must have sha256 {sha256[:16]}..., got another file. It was deleted; "
@@ -165,11 +136,9 @@ ENVIRONMENT = "GLNN_DATA"
 
 def cache_folder() -> Path:
     """Return the folder of fetched data sets in the user's cache."""
-    try:
-        import platformdirs  # here: built-in data sets need no folder
-    except ImportError:  # a source tree alone
-        return Path.home() / ".cache" / "glnn"
-    return Path(platformdirs.user_cache_dir("glnn"))
+    from platformdirs import user_cache_dir  # here: built-in data sets need no folder
+
+    return Path(user_cache_dir("glnn"))
 
 
 def data_folders(folder: str | Path | None = None) -> tuple[Path, ...]:
@@ -248,16 +217,12 @@ def _check_counts(data: NodeData, info: DatasetInfo, graph: str) -> None:
 
 
 def fetch_dataset(
-    name: str,
-    *,
-    folder: str | Path | None = None,
-    progress: Progress | None = None,
+    name: str, *, folder: str | Path | None = None, show_progress: bool = False
 ) -> Path:
     """Download a published data set, check it, store it as npz and return the path of that file.
 
-    ``folder`` is where to store it, by default the user's cache. ``progress`` is called with the
-    number of bytes received, and the total if it is known. The published files stay in ``raw/``
-    below the folder, and are not downloaded again.
+    ``folder`` is where to store it, by default the user's cache. The published files stay in
+    ``raw/`` below the folder, and are not downloaded again. A progress bar can be shown.
     """
     check_choice("name", name, DATASETS)
     if name in BUILT_IN:
@@ -268,7 +233,7 @@ def fetch_dataset(
     failure = ""
     try:
         for file, sha256 in files.sha256.items():
-            download(files.base_url + file, raw / file, sha256, progress=progress)
+            download(files.base_url + file, raw / file, sha256, show_progress=show_progress)
     except DownloadError as error:
         failure = one_line(error, limit=300)
     if failure:  # raised here, so that it does not keep the connection open

@@ -65,9 +65,9 @@ def quote_path(path: Path) -> str:
     return one_line(path, limit=300)
 
 
-def safe_file_name(text: str, limit: int = 80) -> str:
+def safe_file_name(text: str) -> str:
     """Turn any text into a file name without path separators or leading dots."""
-    flat = "".join(c if c.isalnum() or c in " ._-" else "_" for c in text[:limit])
+    flat = "".join(c if c.isalnum() or c in " ._-" else "_" for c in text[:80])
     return flat.lstrip(" ._-").rstrip(" .") or "data"
 
 
@@ -141,6 +141,15 @@ def write_error(path: Path, error: OSError) -> OutputError:
     return OutputError(
         f"{quote_path(path)} must be writable, got: {reason}. Its old content is unchanged."
     )
+
+
+def make_folder(folder: Path) -> Path:
+    """Make a folder and its parents, unless it is there, and return it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_error(folder, error) from error
+    return folder
 
 
 # Locks

@@ -172,14 +172,12 @@ def is_graph_only(data: NodeData) -> bool:
 # Records by name, and their summary
 
 
-def open_data(
-    source: str, *, graph: str = DEFAULT_GRAPH, options: TableOptions = DEFAULT_OPTIONS
-) -> NodeData:
+def open_data(source: str, options: TableOptions = DEFAULT_OPTIONS) -> NodeData:
     """Load the data set of that name, or read the file or folder at that path."""
     check_source(source)
     if source in DATASETS:
-        return load_dataset(source, graph=graph)
-    return read_data(Path(source), graph=graph, options=options)
+        return load_dataset(source)
+    return read_data(Path(source), options=options)
 
 
 def check_source(source: str) -> None:

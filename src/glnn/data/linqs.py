@@ -19,29 +19,26 @@ MAX_CELLS = 2**31
 
 
 def read_linqs(
-    path: str | Path,
-    edges_path: str | Path | None = None,
-    labels_path: str | Path | None = None,
-    *,
-    name: str | None = None,
+    path: str | Path, edges_path: str | Path | None = None, *, name: str | None = None
 ) -> NodeData:
     """Read a ``.content`` or ``.nodes`` file (id, numbers, label), edges and a list of classes.
 
-    By default these are the files of the same name, if they exist: ``.cites`` (pairs of ids) for
-    ``.content``, ``.edges`` and ``.labels`` (one class per line) for ``.nodes``. Without a list the
-    classes are sorted by name. If a label is a URL, the part after ``#`` is the class name. Edges
-    of ids without a line, as in the published Citeseer, are dropped and counted in the provenance.
+    These are the files of the same name, if they exist: ``.cites`` (pairs of ids) for ``.content``,
+    ``.edges`` and ``.labels`` (one class per line) for ``.nodes``; ``edges_path`` is another file
+    of edges. Without a list the classes are sorted by name. If a label is a URL, the part after
+    ``#`` is the class name. Edges of ids without a line, as in the published Citeseer, are dropped
+    and counted in the provenance.
     """
     path = Path(path)
-    ends = (".cites", "") if path.suffix == ".content" else (".edges", ".labels")
-    beside = [path.with_suffix(end) if end else path.parent for end in ends]
-    edges, listed = (
-        Path(given) if given is not None else near if near.is_file() else None
-        for given, near in zip((edges_path, labels_path), beside)
-    )
+    is_content, listed = path.suffix == ".content", path.with_suffix(".labels")
+    edges = None if edges_path is None else Path(edges_path)
+    beside = path.with_suffix(".cites" if is_content else ".edges")
+    if edges is None and beside.is_file():
+        edges = beside
     ids, features, texts = _read_rows(path)
-    texts = list(map(_strip_url, texts))
-    classes = None if listed is None else list(map(_strip_url, _read_lines(listed)))
+    texts, classes = list(map(_strip_url, texts)), None
+    if listed.is_file() and not is_content:
+        classes = list(map(_strip_url, _read_lines(listed)))
     labels, class_names = encode_labels(texts, classes)
     unknown = next((text for text, label in zip(texts, labels) if text and label < 0), None)
     if unknown is not None:
@@ -64,12 +61,8 @@ def read_terror_attack(folder: str | Path, graph: str = DEFAULT_GRAPH) -> NodeDa
     folder = Path(folder)
     check_choice("graph", graph, (DEFAULT_GRAPH, "loc_org"))
     edges = "terrorist_attack_loc" if graph == DEFAULT_GRAPH else f"terrorist_attack_{graph}"
-    return read_linqs(
-        folder / "terrorist_attack.nodes",
-        folder / f"{edges}.edges",
-        folder / "terrorist_attack.labels",
-        name="terrorattack",
-    )
+    nodes = folder / "terrorist_attack.nodes"
+    return read_linqs(nodes, folder / f"{edges}.edges", name="terrorattack")
 
 
 def read_terrorists_rel(folder: str | Path) -> NodeData:

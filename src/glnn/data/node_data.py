@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._utils import ReprMixin, check_array, check_features, check_indices
+from glnn._utils import check_array, check_features, check_indices
 from glnn.data.files import one_line, quote
 from glnn.exceptions import DataFormatError, InputError
 
@@ -225,7 +225,7 @@ SPLIT_KEYS = ("train", "val", "test")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NodeData(ReprMixin):
+class NodeData:
     """Nodes with features, labels and optionally a graph; checked on creation, then immutable.
 
     Parameters
@@ -333,15 +333,11 @@ class NodeData(ReprMixin):
             fields["class_names"] = tuple(map(str, range(n_classes)))
         return cls(matrix, numbers, _graph_from_edges(edges, matrix.shape[0]), **fields)
 
-    def _repr_items(self) -> dict[str, str]:
-        return {
-            "name": self.name,
-            "nodes": f"{self.n_nodes:,}",
-            "features": f"{self.n_features:,}",
-            "classes": f"{self.n_classes:,}",
-            "labels": f"{len(self.labelled):,}",
-            "edges": "none" if self.graph is None else f"{self.n_edges:,}",
-        }
+    def __repr__(self) -> str:
+        graph = "no graph" if self.graph is None else f"{self.n_edges:,} edges"
+        columns = f"{self.n_features:,} features, {self.n_classes:,} classes"
+        labels = f"{len(self.labelled):,} labels"
+        return f"NodeData({self.name}: {self.n_nodes:,} nodes, {columns}, {labels}, {graph})"
 
     @property
     def n_nodes(self) -> int:

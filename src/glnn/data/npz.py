@@ -48,11 +48,11 @@ class ArrayHeader(NamedTuple):
     offset: int  # bytes before the first entry
 
 
-def open_zip(path: Path, max_bytes: int = MAX_BYTES) -> zipfile.ZipFile:
+def open_zip(path: Path) -> zipfile.ZipFile:
     """Open an archive; refuse one that unpacks to far more than its size."""
     archive, packed = zipfile.ZipFile(path), path.stat().st_size
     unpacked = sum(member.file_size for member in archive.infolist())
-    if unpacked > min(max_bytes, max(SMALL_BYTES, MAX_EXPANSION * packed)):
+    if unpacked > min(MAX_BYTES, max(SMALL_BYTES, MAX_EXPANSION * packed)):
         archive.close()
         raise DataFormatError(
             f"{path.name} must unpack to a sensible size, got {unpacked:,} bytes from a file of "

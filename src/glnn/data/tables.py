@@ -3,7 +3,6 @@
 The first part decides what each column is for; :func:`read_tables` reads the files.
 """
 
-import dataclasses
 import re
 import shlex
 from collections import Counter
@@ -218,10 +217,6 @@ class TableReport:
         labels = [f"labels: left out {self.unknown_label_ids}"] * bool(self.unknown_label_ids.count)
         return (*self.columns.notes, *self.readings, *labels, *edges, *self.encoder.notes())
 
-    def numbered_lines(self) -> dict[str, str]:
-        """Return the sentences of :meth:`lines` by names, for the provenance of a record."""
-        return {f"note {k}": line for k, line in enumerate(self.lines())}
-
 
 def read_tables(
     features_path: str | Path,
@@ -245,13 +240,10 @@ def read_tables(
     path = Path(features_path)
     frame = read_table(path, options)
     columns = list(map(str, frame)), frame.__getitem__, len(frame)
-    data, report = build_table_data(path, labels_path, graph_path, *columns, options)
-    readings = (*frame.attrs.get("notes", ()), *report.readings)
-    report = dataclasses.replace(report, readings=readings, frame=frame)
+    data, report = build_table_data(path, labels_path, graph_path, *columns, options, frame)
     with wrap_parse_errors(path, "table"):
         features = report.encoder.transform(frame, quote_path(path))
-    provenance = {**data.provenance, **report.numbered_lines()}
-    return data.replace(features=features, provenance=provenance), report
+    return data.replace(features=features), report
 
 
 def build_table_data(
@@ -262,11 +254,12 @@ def build_table_data(
     column: Column,
     n_rows: int,
     options: TableOptions,
+    frame: pd.DataFrame | None = None,
 ) -> tuple[NodeData, TableReport]:
     """Return the record of the tables without the feature values, and the report.
 
     ``names`` are the columns of the features table, ``column`` returns one of them, and
-    ``n_rows`` is their length.
+    ``n_rows`` is their length. ``frame`` is that table, unless it is read by rows.
     """
     where, own_labels = quote_path(path), labels_path is None
     is_joined = not own_labels or graph_path is not None
@@ -296,13 +289,14 @@ def build_table_data(
         graph, edge_report = read_edges(graph_path, index, beside)
         graph = None if options.needs_label and not graph.nnz else graph
     texts, notes = settle_labels(texts, options)
+    notes = notes if frame is None else (*frame.attrs.get("notes", ()), *notes)
     if options.needs_label:
         _check_classes(where, texts, plan.features if own_labels else (), column)
     labels, class_names = encode_labels(texts)
     groups = None if plan.group is None else np.array(strip_cells(column(plan.group)))
     times = None if plan.time is None else _read_times(where, plan.time, column, options)
-    folds: Any = {"groups": groups, "times": times}
-    report = TableReport(encoder, plan, unknown, edge_report, tuple(names), notes, **folds)
+    rest = tuple(names), notes, groups, times, frame
+    report = TableReport(encoder, plan, unknown, edge_report, *rest)
     data = NodeData(
         features=empty_features(n_rows, len(encoder.feature_names)),
         labels=labels,
@@ -311,7 +305,8 @@ def build_table_data(
         splits={} if plan.split is None else parse_splits(strip_cells(column(plan.split))),
         ids=None if ids is None else ids_from_text(ids),
         name=path.stem,
-        provenance={"table": path.name, **report.numbered_lines()},
+        provenance={"table": path.name}
+        | {f"note {k}": line for k, line in enumerate(report.lines())},
         feature_names=encoder.feature_names,
     )
     return data, report

@@ -25,6 +25,7 @@ from glnn.data.files import (
     atomic_write,
     is_replaceable,
     lock_folder,
+    make_folder,
     one_line,
     quote,
     quote_path,
@@ -36,6 +37,7 @@ from glnn.exceptions import CheckpointError, GlnnError, InputError
 # Dataclasses, arrays and plain values as JSON and named arrays
 
 Arrays = dict[str, np.ndarray]
+_Kind = TypeVar("_Kind")
 
 # Fields with one row per node: over several processes each has its rows, and a file has all.
 _SHARDED = {
@@ -262,16 +264,27 @@ def _page_digest(page: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(page, sort_keys=True).encode()).hexdigest()
 
 
+def write_record(path: Path, kind: str, version: int, record: Any) -> None:
+    """Write a dataclass of plain values as :func:`write_checked_json` does."""
+    write_checked_json(path, kind, version, Packer().pack(record))
+
+
+def read_record(path: Path, kind: str, version: int, form: type[_Kind], advice: str) -> _Kind:
+    """Read a dataclass that :func:`write_record` wrote."""
+    page = read_checked_json(path, kind, version, advice)
+    with wrap_unpack_errors(path):
+        found: _Kind = unpack(form, page, {})
+    return found
+
+
 # Folder of a saved model
 
 FORMAT, VERSION = "glnn-model", 6
 _ARRAYS, _PAGE = "model.safetensors", "model.json"
 
-_Kind = TypeVar("_Kind")
-
 
 def write_archive(folder: Path, value: Any, partition: Partition | None = None) -> None:
-    """Write a dataclass: its arrays, then the rest with their digest, to detect a torn write.
+    """Write a record: its arrays, then the rest with their digest, to detect a torn write.
 
     Over several processes all must call it. Process 0 gathers what the others have, and writes.
     """
@@ -282,7 +295,7 @@ def write_archive(folder: Path, value: Any, partition: Partition | None = None) 
 
 
 def _write(folder: Path, page: dict[str, Any], arrays: Arrays) -> None:
-    _make_folder(folder)
+    make_folder(folder)
     packed = pack_arrays(arrays)
     digest = hashlib.sha256(packed).hexdigest()
     with _open_target(folder) as place:
@@ -301,17 +314,8 @@ def _open_target(folder: Path) -> Iterator[Path]:
         yield place
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{folder} must be a folder that can be made, got: {error.strerror}. Name another."
-        ) from None
-
-
 def read_archive(folder: Path, kind: type[_Kind]) -> _Kind:
-    """Read the dataclass that :func:`write_archive` wrote, after checking the digests."""
+    """Read the record that :func:`write_archive` wrote, after checking the digests."""
     advice = "Name a folder that glnn fit or GLNNClassifier.save wrote"
     page = read_checked_json(folder / _PAGE, FORMAT, VERSION, advice)
     name = quote_path(folder / _ARRAYS)

@@ -149,7 +149,7 @@ class ProgressBar(Callback):
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
         """Name the stage and fill the bar up to it."""
         if self._bar is not None:
-            self._bar.set_description(f"glnn: {stage.partition(',')[0]}", refresh=False)
+            self._bar.set_description(f"glnn: {stage.split(',')[0]}", refresh=False)
             self._n_before += self._n_stage
             self._n_stage = n_epochs
             self._fill(0)

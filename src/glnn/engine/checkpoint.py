@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from safetensors import SafetensorError
 from torch import Tensor
 
-from glnn.data.files import atomic_write
+from glnn.data.files import atomic_write, make_folder
 from glnn.distributed import run_everywhere
 from glnn.engine.archive import (
     Packer,
@@ -32,7 +32,7 @@ from glnn.engine.callbacks import CallbackState, Record
 from glnn.engine.fit_problem import find_shares
 from glnn.engine.rounds import Progress, Rounds
 from glnn.engine.steps import FitState, Steps
-from glnn.exceptions import CheckpointError, InputError
+from glnn.exceptions import CheckpointError
 from glnn.solver import NewRowProblem
 from glnn.solver.attribution import LinkShares
 from glnn.solver.certificate import Certificate
@@ -127,10 +127,7 @@ class Checkpoint:
 
 
 def _write(path: Path, packed: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path.parent} must be writable, got: {error.strerror}.") from None
+    make_folder(path.parent)
     with atomic_write(path, "wb") as file:
         file.write(packed)
 

@@ -1,4 +1,4 @@
-"""Prepare the inputs of a fit: scale features, seed generators, check the device."""
+"""Prepare the inputs of a fit: scale features, seed generators."""
 
 import warnings
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ import torch
 
 from glnn._utils import check_choice, map_row_blocks
 from glnn.distributed import SINGLE_PROCESS, Peers
-from glnn.exceptions import InputError
 from glnn.graph.rows import to_dense_array
 
 # Scaling of features
@@ -106,25 +105,10 @@ def _choose_kind(features: Any, peers: Peers, *, trims: bool) -> ScalingKind:
     return "trimmed" if trims else "columns"
 
 
-# Random generators and devices
+# Random generators
 
 
 def make_generator(seed: int, *stream: int, device: str | torch.device = "cpu") -> torch.Generator:
     """Return an independent generator for a numbered stream of a seed."""
     state = np.random.SeedSequence([seed, *stream]).generate_state(1, np.uint64)[0]
     return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))
-
-
-def check_device(device: Any) -> str:
-    """Return the name of a device after checking that PyTorch can use it."""
-    try:
-        kind = torch.device(device).type
-    except (RuntimeError, TypeError):
-        kind = ""
-    if kind not in ("cpu", "cuda"):
-        raise InputError(f"device must be 'cpu' or 'cuda', got {device!r}.")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            f"device must exist, got {device!r}, but PyTorch sees no CUDA device here. Use 'cpu'."
-        )
-    return str(device)

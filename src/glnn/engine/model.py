@@ -86,10 +86,9 @@ class NewNodes:
 
     def predict_on_walk(self, network: RowNet) -> np.ndarray:
         r"""Return the class probabilities of a row head on the walk :math:`a_{nj} / r_n`."""
-        if not network.needs_loops:
-            walk, loops = random_walk_matrix(drop_loops(self.graph)), np.zeros(self.links.shape[0])
-        else:
-            walk, loops = random_walk_matrix(add_loops(self.graph)), np.ones(self.links.shape[0])
+        seen = add_loops if network.needs_loops else drop_loops
+        walk = random_walk_matrix(seen(self.graph))
+        loops = np.full(self.links.shape[0], float(network.needs_loops))
         degree = np.asarray(self.links.sum(1)).ravel() + loops
         share = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
         links = sp.csr_matrix(sp.diags(share) @ self.links)
@@ -320,13 +319,13 @@ class Model:
         assert track.new_rows is not None  # the caller has looked
         known = links if track.sees_graph else None
         new = track.new_rows.connect(signal, known)
+        is_on_rows, seen = isinstance(track.network, RowNet), new.links
+        if is_on_rows and known is not None:
+            seen = sp.csr_matrix(known, dtype=np.float64)
         both = [self._columns_of(track, each) for each in (self.features, scaled)]
-        if not isinstance(track.network, RowNet):
-            nodes = NewNodes(track.graph, *both, new.links, new.loops)
-            return nodes.predict_on_graph(track.network)
-        seen = new.links if known is None else sp.csr_matrix(known, dtype=np.float64)
         nodes = NewNodes(track.graph, *both, seen, new.loops)
-        return nodes.predict_on_walk(track.network)
+        predict = nodes.predict_on_walk if is_on_rows else nodes.predict_on_graph
+        return predict(track.network)
 
     def _columns_of(self, track: FittedTrack, features: Any) -> Any:
         """Return the columns of features that a track sees."""

@@ -1,6 +1,5 @@
 """Evaluation by cross-validation: scores, comparison with rivals, notes and plots."""
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay
 
-from glnn._utils import html_table, import_optional
+from glnn._utils import import_optional
 from glnn.data.labels import Folds
 from glnn.quality.calibration import Calibration
 from glnn.quality.folds import HeldOut, label_weights
@@ -143,10 +142,6 @@ class Evaluation:
     def __repr__(self) -> str:
         counts = f"{len(self.own.predictions)} labels, {len(self.folds)} folds"
         return f"Evaluation({counts}: {self.verdict})"
-
-    def _repr_html_(self) -> str:
-        verdict = html.escape(self.verdict.sentence)
-        return f"<p><b>{verdict}</b></p>{html_table(self.own.metrics)}"
 
 
 def _as_dicts(found: Mapping[str, Interval]) -> dict[str, dict[str, float]]:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int
 from sklearn.preprocessing import normalize
 
-from glnn._utils import ReprMixin, check_integer
+from glnn._utils import check_integer
 from glnn.graph.rows import to_dense_array
 from glnn.solver.attribution import LinkShares
 
@@ -133,7 +133,7 @@ class LabelEffect:
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(ReprMixin):
+class Explanation:
     """Explanation of the prediction of one node."""
 
     node: int  # row number
@@ -145,13 +145,10 @@ class Explanation(ReprMixin):
     columns: dict[str, float]  # contributions to all links of the node, the largest first
     is_measured: bool = False  # whether effects of labels were measured, by fits without them
 
-    def _repr_items(self) -> dict[str, str]:
-        return {
-            "node": f"node {self.node}, {self.predicted} with {self.probability:.3f}",
-            "links": str(len(self.links)),
-            "labels": str(len(self.label_effects)),
-            "columns": str(len(self.columns)),
-        }
+    def __repr__(self) -> str:
+        sizes = f"{len(self.links)} links, {len(self.label_effects)} labels"
+        said = f"node {self.node}, {self.predicted} with {self.probability:.3f}"
+        return f"Explanation({said}: {sizes}, {len(self.columns)} columns)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""

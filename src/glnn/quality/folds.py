@@ -12,7 +12,7 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
 
 from glnn._utils import check_array
-from glnn.data.files import write_error
+from glnn.data.files import make_folder
 from glnn.data.labels import UNLABELLED, Folds, as_labels, is_unlabelled
 from glnn.engine.archive import compute_digest, read_archive, write_archive
 from glnn.exceptions import CheckpointError, InputError
@@ -136,24 +136,16 @@ class CachedRefit:
     digest: bytes
 
     def __post_init__(self) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise write_error(self.folder, error) from error
+        make_folder(self.folder)
 
     def __call__(self, hidden: np.ndarray) -> np.ndarray:
         """Return the probabilities without these labels, from the folder if they are there."""
         place = self.folder / f"fold-{compute_digest([self.digest.hex(), hidden]).hex()[:16]}"
         with contextlib.suppress(CheckpointError):  # missing or damaged: fitted again
-            return read_archive(place, _FoldPredictions).probabilities
-        found = _FoldPredictions(np.asarray(self.refit(hidden)))
-        write_archive(place, found)
-        return found.probabilities
-
-
-@dataclass(frozen=True, eq=False)
-class _FoldPredictions:
-    probabilities: np.ndarray  # raw class probabilities, nodes x classes
+            return np.asarray(read_archive(place, dict)["probabilities"])
+        found = np.asarray(self.refit(hidden))
+        write_archive(place, {"probabilities": found})
+        return found
 
 
 # Refits without labels

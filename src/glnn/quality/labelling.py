@@ -30,18 +30,14 @@ from glnn.quality.folds import HeldOut
 _RIDGE = 1.0
 
 
-def uncertainty(probabilities: Float[np.ndarray, "n c"]) -> Float[np.ndarray, "n"]:
-    r"""Return the normalised entropy :math:`-\sum_c p_c \ln p_c / \ln C`, from 0 to 1."""
-    return np.asarray(entr(probabilities).sum(1) / np.log(probabilities.shape[1]))
-
-
 def uncertainty_weight(probabilities: Float[np.ndarray, "n c"]) -> Float[np.ndarray, "n"]:
-    """Return the weight of each node's variance: its uncertainty plus the mean uncertainty.
+    r"""Return the weight of each node's variance: its uncertainty plus the mean uncertainty.
 
+    The uncertainty is the normalised entropy :math:`-\sum_c p_c \ln p_c / \ln C`, from 0 to 1.
     Networks are often confident about nodes that they get wrong, so half of the total weight is
     spread evenly over all nodes.
     """
-    own = uncertainty(probabilities)
+    own = entr(probabilities).sum(1) / np.log(probabilities.shape[1])
     return np.asarray(own + own.mean())
 
 

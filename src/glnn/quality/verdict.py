@@ -11,6 +11,7 @@ from scipy.stats import binom, norm, random_table
 
 from glnn._utils import limit_threads
 from glnn.data.labels import Folds
+from glnn.exceptions import GlnnError
 from glnn.quality.folds import Refit, hold_out
 from glnn.quality.metrics import Interval, Score, ScoredPredictions, confusion
 from glnn.quality.rivals import NodeProblem, Rival, choose_storage, comparable_features
@@ -18,10 +19,6 @@ from glnn.quality.rivals import NodeProblem, Rival, choose_storage, comparable_f
 # Rivals on the same folds
 
 _MIN_SECONDS = 5.0  # rivals that take no longer in all folds are never left out
-
-
-class TooSlowError(Exception):
-    """A rival would take longer than the evaluated fit and its folds together."""
 
 
 def score_rivals(
@@ -53,12 +50,9 @@ def score_rivals(
             held_out = hold_out(
                 _make_refit(rival, problem, seed, len(folds), max_seconds), problem.labels, folds
             )
-        except TooSlowError as error:
-            notes.append(f"{rival.title} left out: {error}")
-            continue
         except Exception as error:
             lines = str(error).strip().splitlines()
-            notes.append(f"{rival.title} failed: {lines[0] if lines else type(error).__name__}")
+            notes.append(f"{rival.title} left out: {lines[0] if lines else type(error).__name__}")
             continue
         seconds = time.perf_counter() - started
         found = ScoredPredictions(own.classes, held_out.probabilities[folds.nodes])
@@ -79,7 +73,7 @@ def _make_refit(
 
     def refit(hidden: np.ndarray) -> np.ndarray:
         if first and n_folds * first[0] > max(max_seconds, _MIN_SECONDS):
-            raise TooSlowError(
+            raise GlnnError(
                 f"its {n_folds} folds would take about {n_folds * first[0]:.0f} s, and the fit "
                 f"with its folds took {max_seconds:.0f} s"
             )

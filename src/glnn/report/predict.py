@@ -15,19 +15,14 @@ from glnn.data.files import quote, quote_path
 from glnn.data.node_data import ids_from_text
 from glnn.data.table_text import TableOptions, strip_cells, to_text
 from glnn.data.tables import index_ids, read_table
-from glnn.engine.archive import (
-    Packer,
-    read_checked_json,
-    unpack,
-    wrap_unpack_errors,
-    write_checked_json,
-)
+from glnn.engine.archive import read_record, write_record
 from glnn.engine.model import digest_rows, lookup_training_rows
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.quality.metrics import accuracy_interval
+from glnn.report.results import find_run_file
 from glnn.report.sources import Source
-from glnn.report.text import format_count, format_percent, uncalibrated_lines
+from glnn.report.text import UNCALIBRATED, format_count, format_percent
 
 # How the data of a run were read
 
@@ -63,21 +58,12 @@ class DataDescription:
 
     def write(self, path: Path) -> None:
         """Write ``data.json``."""
-        write_checked_json(path, *DATA_FORMAT, Packer().pack(self))
+        write_record(path, *DATA_FORMAT, self)
 
     @classmethod
     def read(cls, run: Path) -> "DataDescription":
         """Read ``data.json`` of a run folder."""
-        path = run / "data.json"
-        if not path.is_file():
-            raise InputError(
-                f"{quote_path(run)} must be a run folder of glnn fit, got none: data.json is "
-                "missing."
-            )
-        page = read_checked_json(path, *DATA_FORMAT, "Fit again")
-        with wrap_unpack_errors(path):
-            found: DataDescription = unpack(cls, page, {})
-        return found
+        return read_record(find_run_file(run, "data.json"), *DATA_FORMAT, cls, "Fit again")
 
     def make_encoder(self) -> TableEncoder:
         """Return the encoder of the run, or one that takes numeric columns by their names."""
@@ -169,7 +155,7 @@ def predict_rows(run: Path, table: Path, links: Path | None = None) -> NewPredic
     if any(new.labels):
         seen = find_training_rows(model, new.features, new.ids)
     accuracy = describe_accuracy(new.labels, labels.astype(object), seen)
-    notes = (*new.notes, *more, *uncalibrated_lines(model.calibration_))
+    notes = (*new.notes, *more, *[UNCALIBRATED] * model.calibration_.is_identity)
     ids = np.arange(len(labels)) if new.ids is None else new.ids
     id_name = description.id_column or "id"
     return NewPredictions(ids, labels, probabilities, classes, notes, accuracy, id_name)

@@ -308,14 +308,18 @@ def write_results(path: Path, results: Results) -> None:
     write_npz(path, {"words": np.frombuffer(words.encode(), np.uint8), **packer.arrays})
 
 
+def find_run_file(run: Path, name: str) -> Path:
+    """Return the path of a file of a run folder, which must be there."""
+    if not (run / name).is_file():
+        raise InputError(
+            f"{quote_path(run)} must be a run folder of glnn fit, got none: {name} is missing."
+        )
+    return run / name
+
+
 def read_results(run: Path) -> Results:
     """Read the results of a run folder; any other file raises an error of one line."""
-    path = run / "results.npz"
-    if not path.is_file():
-        raise InputError(
-            f"{quote_path(run)} must be the folder of a run that glnn fit has written, got none: "
-            "results.npz is missing."
-        )
+    path = find_run_file(run, "results.npz")
     with wrap_parse_errors(path, "results"), NpzFile(path) as archive:
         words = json.loads(archive.read("words", kinds="u", ndim=1).tobytes())
         if words["format"] != _FORMAT:

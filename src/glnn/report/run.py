@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
-from glnn._utils import check_integer, limit_threads
+from glnn._utils import check_device, check_integer, limit_threads
 from glnn.data.files import WriterLock, safe_file_name
 from glnn.data.labels import N_FOLDS, Folds
 from glnn.distributed import SINGLE_PROCESS, run_everywhere
@@ -24,7 +23,6 @@ from glnn.engine.callbacks import Callback, CallbackState, Progress, ProgressLog
 from glnn.engine.settings import FitSettings
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate, evaluate_fit
-from glnn.exceptions import InputError
 from glnn.graph.pairs import SparseAdjacency
 from glnn.quality import Evaluation, HeldOut
 from glnn.quality.estimate import estimate
@@ -68,7 +66,7 @@ class FitOptions:
         if self.threads is not None:
             check_integer("--threads", self.threads, low=1)
         choose_rivals(self.rivals, has_graph=True)
-        require_device(self.device)
+        check_device(self.device)
 
     def settings(self) -> FitSettings:
         """Return the settings of the fit."""
@@ -83,17 +81,6 @@ class FitOptions:
     def count_epochs(self, *, has_graph: bool, n_folds: int) -> int:
         """Return the most epochs that a fit can take, those on folds of the labels included."""
         return (1 + n_folds) * self.settings().count_epochs(has_graph)
-
-
-def require_device(device: str) -> None:
-    """Raise InputError for a device that PyTorch cannot use on this machine."""
-    try:
-        torch.empty(1, device=device).sum().item()
-    except (RuntimeError, AssertionError, NotImplementedError):
-        here = ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
-        raise InputError(
-            f"device must be one of this machine ({', '.join(here)}), got {device!r}."
-        ) from None
 
 
 class Run:

@@ -150,7 +150,7 @@ def collect_metrics(results: Results) -> dict[str, Any]:
         "evaluation": None if evaluation is None else evaluation.to_dict(),
         "suspect_labels": [str(results.ids[node]) for node in results.suspects],
         "graph": asdict(results.graph_facts),
-        "certificate": None if certificate is None else certificate.to_dict(),
+        "certificate": None if certificate is None else asdict(certificate),
         "settings": {**results.settings, "chosen": dict(results.choices)},
         "facts": dict(results.facts),
         "seconds": dict(results.seconds),

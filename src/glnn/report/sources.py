@@ -13,7 +13,6 @@ from glnn.data import DATASETS, NodeData, Split, TableReport, make_split, read_t
 from glnn.data.datasets import BUILT_IN
 from glnn.data.files import quote, quote_path
 from glnn.data.formats import is_edge_list, is_edge_table, open_data
-from glnn.data.npz import DEFAULT_GRAPH
 from glnn.data.row_source import RecordSource, RowSource, open_rows
 from glnn.data.splits import class_sizes
 from glnn.data.table_files import TABLE_SUFFIXES, edge_table_path
@@ -40,8 +39,6 @@ class Source:
     labels: Path | None = None  # table of labels by id
     graph: Path | None = None  # edge list by ids; the path "none": ignore a given graph
     options: TableOptions = DEFAULT_OPTIONS  # how to use the columns of a table
-    variant: str = DEFAULT_GRAPH  # which graph of a published set that has several
-
     labels_per_class: int | None = None  # see choose_split
     seed: int = 0  # of the split
     peers: "Peers | None" = None  # None: a single process
@@ -74,16 +71,15 @@ class Source:
     def rows(self) -> RowSource:
         """The data by rows: for several processes from the file if its format allows."""
         graph = None if self.no_graph else self.graph or self.adjacent_edge_file
-        has_rows = self.name not in DATASETS and self.variant == DEFAULT_GRAPH
         if not self.is_table:
             self._check_table_options()
-        if self.is_split and has_rows and Path(self.name).is_file():
+        if self.is_split and self.name not in DATASETS and Path(self.name).is_file():
             found = open_rows(Path(self.name), self.options, graph, self.labels)
             if found is not None:
                 return found
         if self.is_table:
             return RecordSource(*read_tables(self.name, self.labels, graph, self.options))
-        data = open_data(self.name, graph=self.variant, options=self.options)
+        data = open_data(self.name, self.options)
         if self.labels is not None:
             data = replace_labels(data, self.labels, self.options)
         return RecordSource(data.replace(graph=None) if self.no_graph else data)

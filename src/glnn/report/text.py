@@ -14,7 +14,6 @@ from rich.table import Table
 
 from glnn.estimator import GLNNClassifier
 from glnn.quality import Evaluation
-from glnn.quality.calibration import Calibration
 from glnn.quality.metrics import Interval
 from glnn.quality.verdict import MIN_LABELS
 from glnn.report.results import Results
@@ -146,11 +145,6 @@ def evaluation_advice(results: Results) -> str:
     )
 
 
-def uncalibrated_lines(calibration: Calibration | None) -> list[str]:
-    """Return a warning that probabilities are not calibrated, or no line if they are."""
-    return [UNCALIBRATED] if calibration is None or calibration.is_identity else []
-
-
 def certificate_sentences(certificate: Certificate | None) -> list[str]:
     """Return what is proven about the graph, in terms that need no optimization theory."""
     if certificate is None:
@@ -206,7 +200,7 @@ def final_notes(results: Results, *, verbose: bool) -> list[str]:
 
 def warning_lines(results: Results) -> list[str]:
     """Return warnings on the predictions: not calibrated, classes that are never predicted."""
-    lines = uncalibrated_lines(results.calibration)
+    lines = [] if results.is_calibrated else [UNCALIBRATED]
     known = results.classes if results.classes is not None else np.arange(len(results.class_names))
     missing = np.setdiff1d(known, results.predictions)
     if missing.size:

@@ -12,13 +12,7 @@ import pandas as pd
 from glnn._utils import limit_threads
 from glnn.data.files import check_file
 from glnn.data.table_files import write_frames
-from glnn.engine.archive import (
-    Packer,
-    read_checked_json,
-    unpack,
-    wrap_unpack_errors,
-    write_checked_json,
-)
+from glnn.engine.archive import read_record, write_record
 from glnn.evaluation import evaluate
 from glnn.quality.estimate import Evaluation
 from glnn.report.results import Search
@@ -96,12 +90,9 @@ def _write_files(
         for left in folder.glob(".*.part"):  # of a worker that was killed
             left.unlink(missing_ok=True)
         write_frames(folder / TABLE, [pd.DataFrame(rows)])
-        write_checked_json(folder / SETTINGS, *FORMAT, Packer().pack(found))
+        write_record(folder / SETTINGS, *FORMAT, found)
 
 
 def read_settings(path: Path) -> TunedSettings:
     """Read a ``tuning.json``; the names of parameters are not checked."""
-    page = read_checked_json(check_file(path), *FORMAT, "Give a tuning.json of glnn tune")
-    with wrap_unpack_errors(path):
-        found: TunedSettings = unpack(TunedSettings, page, {})
-    return found
+    return read_record(check_file(path), *FORMAT, TunedSettings, "Give a tuning.json of glnn tune")

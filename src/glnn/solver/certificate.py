@@ -1,9 +1,7 @@
 """The certificate of a learned graph: how far it is from the optimum, from the graph alone."""
 
-import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -64,10 +62,6 @@ class Certificate:
     iterations: int = 0
     rounds: int = 0
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and strings, ready for JSON."""
-        return {**dataclasses.asdict(self), "notes": list(self.notes)}
 
     def __str__(self) -> str:
         state = "optimal" if self.converged else "NOT optimal"

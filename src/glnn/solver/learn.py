@@ -12,12 +12,17 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from torch import Tensor
 
-from glnn._utils import ReprMixin, check_choice, check_features, check_integer, check_number
+from glnn._utils import (
+    check_choice,
+    check_device,
+    check_features,
+    check_integer,
+    check_number,
+)
 from glnn.distributed import Partition
-from glnn.exceptions import InputError, ProblemError
+from glnn.exceptions import ProblemError
 from glnn.graph.convert import as_adjacency_rows
 from glnn.graph.pairs import (
     Pairs,
@@ -53,7 +58,7 @@ _ROUNDING = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedGraph(ReprMixin):
+class LearnedGraph:
     """The result of :func:`learn_graph`; with several processes, the rows of this one.
 
     Parameters
@@ -85,14 +90,11 @@ class LearnedGraph(ReprMixin):
     problem: Problem
     new_rows: NewRowProblem
 
-    def _repr_items(self) -> dict[str, str]:
+    def __repr__(self) -> str:
         proof = "optimal" if self.certificate.converged else "NOT optimal"
-        return {
-            "reading": f"{self.certificate.reading} reading",
-            "nodes": f"{self.adjacency.shape[0]:,}",
-            "edges": f"{self.n_edges:,}",
-            "graph problem": f"{proof} (relative gap {self.certificate.relative_gap:.0e})",
-        }
+        sizes = f"{self.adjacency.shape[0]:,} nodes, {self.n_edges:,} edges"
+        gap = f"relative gap {self.certificate.relative_gap:.0e}"
+        return f"LearnedGraph({self.certificate.reading} reading: {sizes}, {proof}, {gap})"
 
     @property
     def n_edges(self) -> int:
@@ -233,11 +235,7 @@ class GraphRequest:
         check_choice("support", self.support, SUPPORTS)
         if self.n_neighbors is not None:
             check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
-        known = self.device == "cpu" or self.device.split(":")[0] == "cuda"
-        if not known or (self.device != "cpu" and not torch.cuda.is_available()):
-            raise InputError(
-                f"device must be 'cpu', or 'cuda' where torch finds a GPU; got {self.device!r}."
-            )
+        check_device(self.device)
 
 
 def solve_graph(request: GraphRequest) -> LearnedGraph:

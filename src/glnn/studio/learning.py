@@ -71,7 +71,7 @@ class Learner:
         self.is_stopped = False  # set to end a fit at its next epoch
 
     def prepare(self) -> Answer:
-        """Compute what needs no label, and rank rows by how many others they speak for."""
+        """Compute what needs no label, and order rows by how many others they speak for."""
         started = time.perf_counter()
         data, model = self._source.data, self._make_estimator(QUICK)
         graph = None if data.graph is None else as_adjacency(data.graph, data.n_nodes)

@@ -1,6 +1,6 @@
-"""Open the data of a session: a table, data in memory, a run folder or an earlier session.
+"""Open the data of a session: a table, a frame, a run folder or an earlier session.
 
-Data in memory are stored in the folder of the session, so that it opens again by itself.
+Frames are stored in the folder of the session, so that it opens again by itself.
 """
 
 import dataclasses
@@ -11,15 +11,11 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn.data import NodeData, TableOptions
-from glnn.data.arguments import align_graph, as_fit_arguments, resolve_row_names
+from glnn.data import TableOptions
+from glnn.data.arguments import align_graph, resolve_row_names
 from glnn.data.encode import is_frame
-from glnn.data.files import atomic_write, quote_path, safe_file_name
-from glnn.data.labels import as_labels, is_unlabelled
-from glnn.data.npz import read_node_npz, write_node_npz
-from glnn.data.row_source import RecordSource
+from glnn.data.files import atomic_write, make_folder, quote_path, safe_file_name
 from glnn.data.table_text import is_placeholder
-from glnn.data.tables import encode_labels
 from glnn.exceptions import InputError
 from glnn.graph.convert import as_adjacency
 from glnn.report.predict import DataDescription
@@ -27,7 +23,7 @@ from glnn.report.results import read_results
 from glnn.report.sources import NO_GRAPH, Source
 from glnn.studio.journal import NAME, Journal
 
-_TABLE, _EDGES, _ARRAYS = "table.csv", "edges.csv", "data.npz"  # of data in memory
+_TABLE, _EDGES = "table.csv", "edges.csv"  # of data in memory
 
 
 def choose_folder(data: Any, folder: str | Path | None) -> Path:
@@ -37,7 +33,7 @@ def choose_folder(data: Any, folder: str | Path | None) -> Path:
     if isinstance(data, str | Path) and Path(data).is_dir():
         return Path(data)
     given = data.name if isinstance(data, Source) else data
-    name = Path(given).name.partition(".")[0] if isinstance(given, str | Path) else "data"
+    name = Path(given).name.split(".")[0] if isinstance(given, str | Path) else "data"
     return Path("runs") / f"{safe_file_name(name)}-studio"
 
 
@@ -102,19 +98,17 @@ def run_labels(data: Any) -> dict[str, str]:
     return {ids[k]: names[results.labels[k]] for k in np.flatnonzero(results.seen)}
 
 
-# Data in memory
+# Frames in memory
 
 
 def _store(data: Any, folder: Path, graph: Any, label: Any) -> tuple[str, Path | None, str | None]:
-    """Write data in memory to the folder; return its file, that of the graph, the label column."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a frame to the folder; return its file, that of the graph, the label column."""
     if not is_frame(data):
-        record, path = _make_record(data, graph, label), folder.resolve() / _ARRAYS
-        if not path.exists():
-            write_node_npz(record, path)
-        elif RecordSource(read_node_npz(path)).digest != RecordSource(record).digest:
-            raise _other_data(path)
-        return str(path), None, None
+        raise InputError(
+            f"data must be a file, a data set's name or a DataFrame, got {type(data).__name__}. "
+            "Give pandas.DataFrame(data)."
+        )
+    make_folder(folder)
     frame, names = data.copy(), resolve_row_names(data)
     if label is not None and not isinstance(label, str):
         frame["label"], label = list(label), "label"
@@ -131,33 +125,14 @@ def _store(data: Any, folder: Path, graph: Any, label: Any) -> tuple[str, Path |
     return str(path), _write_once(folder / _EDGES, text), label
 
 
-def _make_record(data: Any, graph: Any, label: Any) -> NodeData:
-    features, labels, matrix, _ = as_fit_arguments(data, label, graph)
-    if isinstance(data, NodeData) and label is None and graph is None:
-        return data
-    n_rows = features.shape[0]
-    texts = [""] * n_rows
-    if labels is not None:
-        given = as_labels(labels)
-        texts = ["" if gap else str(one) for one, gap in zip(given, is_unlabelled(given))]
-    numbers, names = encode_labels(texts)
-    adjacency = None if matrix is None else as_adjacency(matrix, n_rows)
-    more: Any = {"edges": adjacency, "class_names": names, "ids": resolve_row_names(data)}
-    return NodeData.from_arrays(features, numbers, **more)
-
-
 def _write_once(path: Path, text: str) -> Path:
     """Write a file, or check that the one that is there has this text."""
     if not path.exists():
         with atomic_write(path) as file:
             file.write(text)
     elif path.read_text(encoding="utf-8") != text:
-        raise _other_data(path)
+        raise InputError(
+            f"{quote_path(path)} must hold the data that the session began with, got other data. "
+            "Name another folder."
+        )
     return path.resolve()
-
-
-def _other_data(path: Path) -> InputError:
-    return InputError(
-        f"{quote_path(path)} must hold the data that the session began with, got other data. "
-        "Name another folder."
-    )

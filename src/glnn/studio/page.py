@@ -1,4 +1,4 @@
-"""The studio's page and its widget's script, put together from the parts of the package.
+"""The studio's page, put together from the parts of the package, and its widget for notebooks.
 
 Map, panel and colours are those of the report page; both only differ in how they reach the session.
 """
@@ -9,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol, runtime_checkable
 
+from glnn._utils import import_optional
+from glnn.exceptions import GlnnError
 from glnn.report.page.document import hash_sources, inline_script, read_parts, read_style
 
 REPORT_PARTS = (
@@ -87,9 +89,53 @@ def page_policy() -> str:
 @cache
 def widget_script() -> str:
     """Return the script of the widget as a module, with markup and style as texts in it."""
-    texts = (f"const {name} = {json.dumps(text)};" for name, text in _widget_texts())
-    return "\n".join([*texts, _read_script("widget")])
+    texts = {"STYLE": studio_style(), "BODY": _read("studio.html")}
+    declared = (f"const {name} = {json.dumps(text)};" for name, text in texts.items())
+    return "\n".join([*declared, _read_script("widget")])
 
 
-def _widget_texts() -> tuple[tuple[str, str], ...]:
-    return ("STYLE", studio_style()), ("BODY", _read("studio.html"))
+# The widget: the script in a shadow root, its messages to the session
+
+
+def make_widget(session: Session) -> Any:
+    """Return a widget that shows a session and labels its rows; see :meth:`LabelSession.widget`.
+
+    The script asks ``{"number", "want", "message"}`` and gets ``{"number", "answer"}`` or
+    ``{"number", "error"}``. A message without a number says that something has changed.
+    """
+    base = import_optional("anywidget").AnyWidget
+
+    class StudioWidget(base):  # type: ignore[misc]
+        """A session in a notebook."""
+
+        _esm = widget_script()
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._forget = session.listen(lambda: self.send({}))
+            self.on_msg(lambda _, content, __: self.send(answer(session, content)))
+
+        def close(self) -> None:
+            """Take the widget away; the session stays open."""
+            forget, self._forget = self._forget, lambda: None
+            forget()
+            super().close()
+
+    return StudioWidget()
+
+
+def answer(session: Session, content: Any) -> dict[str, Any]:
+    """Return the answer to a message of the script; what fails becomes one line."""
+    asked = content if isinstance(content, Mapping) else {}
+    calls: dict[str, Callable[[], Any]] = {
+        "act": lambda: session.act(asked.get("message", {})),
+        "map": session.map_data,
+        "labels": session.labels_csv,
+    }
+    try:
+        return {"number": asked.get("number"), "answer": calls[str(asked.get("want"))]()}
+    except GlnnError as error:
+        words = str(error)
+    except Exception as error:
+        words = f"the session failed: {type(error).__name__}: {error}"
+    return {"number": asked.get("number"), "error": words}

@@ -6,7 +6,7 @@ import numpy as np
 
 from glnn.report.columns import RowColumn
 from glnn.report.text import format_count
-from glnn.studio.labels import LabelState
+from glnn.studio.journal import LabelState
 from glnn.studio.learning import CHECKED, FULL, Answer
 
 _N_RANKED, _N_NUMBERS = 16, 6_000_000  # most rows ranked ahead, and numbers to work through
@@ -18,8 +18,8 @@ class Proposals:
     """Rows to label next by the last answer, kept up to date while labels come in.
 
     The rows ranked ahead stay right while the first of them is labelled, because each was chosen
-    as if those before it were labelled. After any other act they are ranked again, with the new
-    labels as updates of rank one.
+    as if those before it were labelled. After any other act they are ranked again, updated by an
+    outer product for each new label.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Proposals:
         return found
 
     def _rank(self, state: LabelState, k: int) -> list[int]:
-        """Return the rows without a label that rank highest."""
+        """Return the best rows without a label."""
         is_open = np.ones(len(self._ids), dtype=bool)
         for names in (state.labels, state.skipped, state.unsure):
             is_open[[self._rows[name] for name in names]] = False

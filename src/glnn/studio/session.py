@@ -27,8 +27,7 @@ from glnn.exceptions import GlnnError, InputError, StoppedError
 from glnn.report.columns import columns_of_features
 from glnn.report.run_folder import RUN_FILES
 from glnn.report.text import verdict_line
-from glnn.studio.journal import NAME, Journal
-from glnn.studio.labels import LabelState
+from glnn.studio.journal import NAME, Journal, LabelState
 from glnn.studio.learning import CHECKED, FULL, KINDS, QUICK, Answer, Learner
 from glnn.studio.opening import (
     choose_folder,
@@ -60,16 +59,16 @@ class LabelSession:
     Parameters
     ----------
     data
-        A table or data set as in ``glnn fit`` (a path or a name), a DataFrame, an array of
-        features, a ``NodeData``, the run folder of ``glnn fit``, or the folder of a session.
+        A table or data set as in ``glnn fit`` (a path or a name), a DataFrame, the run folder of
+        ``glnn fit``, or the folder of a session.
     folder
         Where journal and answers are kept; by default ``runs/NAME-studio``. After a fit with
         all tracks it is also a run folder for ``glnn predict``, ``report`` and ``export``.
     graph
-        Edges between the rows: a path, or for data in memory any graph that ``fit`` takes.
+        Edges between the rows: a path, or for a DataFrame any graph that ``fit`` takes.
     label
         The column of labels so far; by default ``label`` if there is one. Empty cells and words
-        such as ``unknown`` are rows without a label. For arrays: a label for each row.
+        such as ``unknown`` are rows without a label. For a DataFrame also a label for each row.
     options
         Fields of :class:`glnn.data.TableOptions` by name, such as ``{"id_column": "name"}``.
     params
@@ -502,7 +501,7 @@ class LabelSession:
 
     def widget(self) -> Any:
         """Return the session as a widget for notebooks; needs ``pip install 'glnn[notebook]'``."""
-        from glnn.studio.widget import make_widget
+        from glnn.studio.page import make_widget
 
         return make_widget(self)
 

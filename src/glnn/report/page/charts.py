@@ -6,7 +6,6 @@ The page's script sets the colours of text and lines when it loads, to match the
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
 from itertools import pairwise
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from glnn._utils import import_optional
 from glnn.quality.metrics import reliability
 from glnn.report.links import merge_links
 from glnn.report.page.sections import training_curves
@@ -32,7 +32,7 @@ def has_bokeh() -> bool:
 
 def chart_json(figure: Any, target: str) -> dict[str, Any]:
     """Return a figure as JSON values that Bokeh's script shows in the element ``target``."""
-    return dict(_bokeh("bokeh.embed").json_item(figure, target))
+    return dict(import_optional("bokeh.embed").json_item(figure, target))
 
 
 def bokeh_script() -> str:
@@ -66,7 +66,7 @@ def curves_chart(
     log: bool,
 ) -> Any:
     """Draw columns of the training history, one stage after another."""
-    models = _bokeh("bokeh.models")
+    models = import_optional("bokeh.models")
     figure = _figure("epoch", label, log=log)
     start = 0
     for stage, values in curves:
@@ -116,7 +116,7 @@ def bar_chart(
     percent: bool = False,
 ) -> Any:
     """Draw horizontal bars, side by side for each name, one per series."""
-    transform = _bokeh("bokeh.transform")
+    transform = import_optional("bokeh.transform")
     names = shorten_names(names)
     figure = _figure(label, "", percent="x" if percent else "", bars=names, n_each=len(series))
     keys = [f"s{k}" for k in range(len(series))]
@@ -128,7 +128,9 @@ def bar_chart(
         drawn = figure.hbar(at, right=key, source=source, **style)
         number = "{0.0 %}" if percent else "{0,0.[000]}"
         tips = [("", "@name"), (words, f"@{key}{number}")]
-        figure.add_tools(_bokeh("bokeh.models").HoverTool(renderers=[drawn], tooltips=tips))
+        figure.add_tools(
+            import_optional("bokeh.models").HoverTool(renderers=[drawn], tooltips=tips)
+        )
     _legend_above(figure)
     return figure
 
@@ -158,8 +160,8 @@ def _figure(
     bars: Sequence[str] = (),
     n_each: int = 1,
 ) -> Any:
-    models = _bokeh("bokeh.models")
-    figure = _bokeh("bokeh.plotting").figure(
+    models = import_optional("bokeh.models")
+    figure = import_optional("bokeh.plotting").figure(
         sizing_mode="stretch_width",
         height=max(140, 90 + 20 * len(bars) * n_each) if bars else _HEIGHT,
         y_range=models.FactorRange(factors=list(bars[::-1])) if bars else models.DataRange1d(),
@@ -182,16 +184,13 @@ def _figure(
 
 
 def _hover(figure: Any, tips: Mapping[str, str]) -> None:
-    figure.add_tools(_bokeh("bokeh.models").HoverTool(tooltips=list(tips.items()), name="hover"))
+    figure.add_tools(
+        import_optional("bokeh.models").HoverTool(tooltips=list(tips.items()), name="hover")
+    )
 
 
 def _source(columns: Mapping[str, Any]) -> Any:
-    return _bokeh("bokeh.models").ColumnDataSource(dict(columns))
-
-
-def _bokeh(module: str) -> Any:
-    """Import a module of Bokeh on first use, since the import is slow."""
-    return import_module(module)
+    return import_optional("bokeh.models").ColumnDataSource(dict(columns))
 
 
 # Frames

@@ -235,7 +235,6 @@ def column_section(results: Results, slices: Sequence[Slice]) -> dict[str, Any]:
     return {
         "slices": lines[:_N_SLICES],
         "more_slices": lines[_N_SLICES:],
-        "slice_scale": (low, high),
         "overall": results.evaluation.own.metrics["accuracy"],
         "own_columns": results.columns,
     }
