@@ -322,8 +322,8 @@ class Model:
         is_on_rows, seen = isinstance(track.network, RowNet), new.links
         if is_on_rows and known is not None:
             seen = sp.csr_matrix(known, dtype=np.float64)
-        both = [self._columns_of(track, each) for each in (self.features, scaled)]
-        nodes = NewNodes(track.graph, *both, seen, new.loops)
+        known_columns, columns = (self._columns_of(track, x) for x in (self.features, scaled))
+        nodes = NewNodes(track.graph, known_columns, columns, seen, new.loops)
         predict = nodes.predict_on_walk if is_on_rows else nodes.predict_on_graph
         return predict(track.network)
 

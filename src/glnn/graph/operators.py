@@ -262,7 +262,7 @@ class SpectralFeatures:
 
     @property
     def _n_leading(self) -> int:
-        return min(_N_LEADING, self.embedding.shape[1] // 2)
+        return int(min(_N_LEADING, self.embedding.shape[1] // 2))
 
     def split(self, features: Any) -> tuple[Any, np.ndarray]:
         """Return features that end with those of this class without the second part, and that."""

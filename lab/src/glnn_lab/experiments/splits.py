@@ -29,6 +29,7 @@ def make_split(data: NodeData, name: str, seed: int = 0, **options: Any) -> Spli
     - ``"count"``: ``n_labels`` (50) training nodes, with the same ``balance``; ``n_val`` (0)
       validation nodes; all other labelled nodes are test nodes.
     - ``"paper"``: the split of the paper, with ``n_val`` (0) validation nodes for the terror sets.
+    - ``"unwatched"``: the public split without its validation nodes.
     """
     if name not in _MAKERS:
         check_choice("split", name, ("public", "per_class", *_MAKERS))
@@ -156,9 +157,15 @@ def _split_as_paper(
     return {"train": train, "val": rng.permutation(others)[:wanted], "test": test}
 
 
+def _split_unwatched(data: NodeData, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    public = make_library_split(data, "public")
+    return {"train": public.train, "val": public.val[:0], "test": public.test}
+
+
 _ALLOCATE = {"stratified": allocate_stratified, "balanced": allocate_balanced}
 _MAKERS: dict[str, tuple[Callable[..., dict[str, np.ndarray]], tuple[str, ...]]] = {
     "rate": (_split_by_rate, ("rate", "balance", "n_val", "n_test")),
     "count": (_split_by_count, ("n_labels", "balance", "n_val")),
     "paper": (_split_as_paper, ("n_val",)),
+    "unwatched": (_split_unwatched, ()),
 }
