@@ -52,7 +52,9 @@ _EXACT = 2**53  # larger whole numbers are not exact as floats
 _OWN_TEXTS = 10  # up to so many texts may all be different and still be categories
 _MARKED_SHARE, _MARKED_GAPS = 0.05, 5  # "auto" marks gaps from this share and number on
 
-_ID_NAME = re.compile(r"(.*[\s_.-])?([iI][dD]|[uU][uU][iI][dD]|[gG][uU][iI][dD])|.*[a-z]I[dD]")
+_ID_NAME = re.compile(
+    r"(.*[\s_.-])?([iI][dD]|[uU][uU][iI][dD]|[gG][uU][iI][dD])|.*[a-z]I[dD]|__index_level_0__"
+)
 _ROW_NUMBER_NAME = re.compile(
     r"((row|line|record|obs|observation|s|sl)?|(.*[\s_.#-]))[\s_.#-]*"
     r"(nr|no|num|number|index|idx|#)\.?|row|rownames?|unnamed: \d+",

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean
-from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, read_edges
+from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, find_id, read_edges
 from glnn.data.encode import TableEncoder, fit_column, is_named_like_id, is_unique
 from glnn.data.files import quote, quote_path, wrap_parse_errors
 from glnn.data.node_data import (
@@ -148,8 +148,40 @@ def plan_columns(
             "holds ids, labels, the split or groups. Leave it out."
         )
     if not features:
-        raise DataFormatError(f"{where} must have at least one feature column, got none.")
-    return ColumnPlan(id_column, label, split, features, tuple(notes), group, time)
+        only = "; --set delimiter names another character between columns" * (len(names) == 1)
+        raise DataFormatError(
+            f"{where} must have at least one feature column, got none."
+            f"{list_columns(names)[:-1]}{only}."
+        )
+    features, copies = _drop_copies(label, features, column, options)
+    return ColumnPlan(id_column, label, split, features, (*notes, *copies), group, time)
+
+
+def _drop_copies(
+    label: str | None, features: tuple[str, ...], column: Column, options: TableOptions
+) -> tuple[tuple[str, ...], list[str]]:
+    """Leave out features that repeat the label, which would give it away; with a note on each.
+
+    They have the same cells, or one value for each class and gaps where the label has gaps. If no
+    other feature is left, all are kept.
+    """
+    labels = pd.Series([] if label is None else strip_cells(column(label)), dtype=object)
+    gaps, kept, notes = (labels == "").to_numpy(), [], []
+    for name in features:
+        is_named = name in (*options.features, *options.kinds) or label is None
+        if is_named or column(name).head(100).nunique() > _MAX_CLASSES:
+            kept.append(name)
+            continue
+        cells = pd.Series(strip_cells(column(name)), dtype=object)
+        is_copy = bool((cells == labels).all())
+        if gaps.any() and ((cells == "").to_numpy() == gaps).all():
+            is_copy |= len(set(zip(cells, labels))) == cells.nunique() == labels.nunique()
+        if not is_copy or cells.nunique() < 2:
+            kept.append(name)
+            continue
+        keep = f"--as {shlex.quote(f'{name}=category')} keeps it"
+        notes.append(f"features: left out {quote(name)}: the same as the label; {keep}")
+    return (tuple(kept), notes) if kept else (features, [])
 
 
 def guess_label_column(names: Sequence[str], column: Column) -> str | None:
@@ -439,6 +471,10 @@ def _read_labels(
     """Return label texts in the order of ``index``, and the ids that are not in it."""
     frame = read_frame(path, options, select_text=lambda names: names)
     names, where = list(map(str, frame)), quote_path(path)
+    if len(names) < 2:
+        raise DataFormatError(
+            f"{where} must have a column of ids and one of labels, got {quote(names[0])} alone."
+        )
     id_column = find_column(where, names, options.id_column, "id", "the id column") or names[0]
     label = find_column(where, names, options.label_column, "label", "the label column")
     if label is None and len(names) == 2:
@@ -449,7 +485,8 @@ def _read_labels(
             f"{', '.join(map(quote, names[:8]))}. Give label_column (--label)."
         )
     plain = ((text, unescape_formula(text)) for text in to_text(frame[id_column]))
-    ids = pd.Series([other if other in index else text for text, other in plain], dtype=object)
+    texts = [other if other in index else find_id(text, index) for text, other in plain]
+    ids = pd.Series(texts, dtype=object)
     if ids.duplicated().any():
         raise DataFormatError(f"{where} must label {quote(ids[ids.duplicated()].iloc[0])} once.")
     labels = [""] * len(index)
