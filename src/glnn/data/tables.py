@@ -153,35 +153,7 @@ def plan_columns(
             f"{where} must have at least one feature column, got none."
             f"{list_columns(names)[:-1]}{only}."
         )
-    features, copies = _drop_copies(label, features, column, options)
-    return ColumnPlan(id_column, label, split, features, (*notes, *copies), group, time)
-
-
-def _drop_copies(
-    label: str | None, features: tuple[str, ...], column: Column, options: TableOptions
-) -> tuple[tuple[str, ...], list[str]]:
-    """Leave out features that repeat the label, which would give it away; with a note on each.
-
-    They have the same cells, or one value for each class and gaps where the label has gaps. If no
-    other feature is left, all are kept.
-    """
-    labels = pd.Series([] if label is None else strip_cells(column(label)), dtype=object)
-    gaps, kept, notes = (labels == "").to_numpy(), [], []
-    for name in features:
-        is_named = name in (*options.features, *options.kinds) or label is None
-        if is_named or column(name).head(100).nunique() > _MAX_CLASSES:
-            kept.append(name)
-            continue
-        cells = pd.Series(strip_cells(column(name)), dtype=object)
-        is_copy = bool((cells == labels).all())
-        if gaps.any() and ((cells == "").to_numpy() == gaps).all():
-            is_copy |= len(set(zip(cells, labels))) == cells.nunique() == labels.nunique()
-        if not is_copy or cells.nunique() < 2:
-            kept.append(name)
-            continue
-        keep = f"--as {shlex.quote(f'{name}=category')} keeps it"
-        notes.append(f"features: left out {quote(name)}: the same as the label; {keep}")
-    return (tuple(kept), notes) if kept else (features, [])
+    return ColumnPlan(id_column, label, split, features, tuple(notes), group, time)
 
 
 def guess_label_column(names: Sequence[str], column: Column) -> str | None:
@@ -315,11 +287,11 @@ def build_table_data(
         error = InputError(f"{where} must have labels, got no column named 'label'.{advice}")
         error.add = add
         raise error
+    texts = [""] * n_rows if plan.label is None else strip_cells(column(plan.label))
     with wrap_parse_errors(path, "table"):
-        encoder = TableEncoder.fit(where, plan.features, column, options)
+        encoder = TableEncoder.fit(where, plan.features, column, options, texts)
     ids = None if plan.id is None else to_text(column(plan.id))
     index = index_ids(ids if ids is not None else [str(k) for k in range(n_rows)], where)
-    texts = [""] * n_rows if plan.label is None else strip_cells(column(plan.label))
     unknown, edge_report, graph = NO_UNKNOWN, None, None
     beside = options.replace(sheet=None)  # a sheet of the features
     if labels_path is not None:
