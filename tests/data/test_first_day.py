@@ -312,6 +312,7 @@ def test_a_table_as_programs_export_it(tmp_path, content, line):
     ("content", "line"),
     [
         (PLAIN + "Total,180.5,\n", "totals ('Total')"),
+        (PLAIN.replace(",", ";").replace(".", ",") + "Summe;180,5;\n", "totals ('Summe')"),
         (PLAIN + "\nSource: the ministry\n", "a remark: 'Source: the ministry'"),
         (PLAIN + "\x1a", "a remark"),
         (PLAIN + ",,\n" * 3, "empty rows: 3"),
@@ -338,6 +339,7 @@ def test_rows_that_are_no_data_are_left_out(tmp_path, content, line):
 def test_a_second_row_of_names_or_units_is_not_data(tmp_path, suffix):
     rows = [["id", "size", None, "pay", "label"], [None, "height", "width", "EUR", None]]
     rows += [[f"c{k}", 1.5 * k, 2.5 * k, 100 * k, "uv"[k % 2]] for k in range(8)]
+    rows[-1][1] = "?"
     frame, path = pd.DataFrame(rows), tmp_path / f"t{suffix}"
     write = frame.to_csv if suffix == ".csv" else frame.to_excel
     write(path, index=False, header=False)
@@ -345,7 +347,15 @@ def test_a_second_row_of_names_or_units_is_not_data(tmp_path, suffix):
     assert data.feature_names == ("size height", "size width", "pay EUR")
     assert data.features.toarray()[:2].tolist() == [[0, 0, 0], [1.5, 2.5, 100]]
     assert (data.ids[0], data.class_names) == ("c0", ("u", "v"))
-    assert len(report.lines()) == 1 and "'height', 'width', 'EUR'" in report.lines()[0]
+    assert len(report.lines()) == 2 and "'height', 'width', 'EUR'" in report.lines()[0]
+
+
+def test_a_row_of_units_does_not_change_the_names(tmp_path):
+    units = PLAIN.replace("age,label", "age,size,label").replace("0,", "0,1.5,")
+    units = units.replace("30.5,", "30.5,2.5,").replace("\nann", "\n,years,cm,\nann")
+    data, report = read_tables(put(tmp_path, units))
+    assert data.feature_names == ("age", "size") and data.ids.tolist() == list(FIRST)
+    assert report.lines() == ("table: the row below the column names is not data: 'years', 'cm'",)
 
 
 @pytest.mark.parametrize("copy", [["u", "v", ""], ["1", "2", ""]])

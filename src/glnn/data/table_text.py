@@ -559,18 +559,16 @@ def drop_stray_rows(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """
     frame, notes = _drop_empty_and_repeated(frame, names)
     renamed, first = dict[str, str](), [""]
-    if len(frame) > 2:
+    if len(frame) > 1:
         first = [_plain_text(cell).strip() for cell in frame.iloc[0]]
     second = _find_second_names(frame, first)
     if second or (any(first) and all(re.fullmatch("[-:=+ ]*", cell) for cell in first)):
-        frame, above = frame.iloc[1:], ""
-        for k, (name, cell) in enumerate(zip(map(str, frame), first)):
-            above = name if k >= len(names) or names[k] else above  # of merged cells
-            renamed |= {name: f"{above} {cell}".strip()} if k in second else {}
-        what = ", ".join(map(quote, [first[k] for k in second[:3]])) or quote(
-            next(filter(None, first))
-        )
-        notes.append(f"table: the row below the column names ({what}) is part of them")
+        start = "table: the row below the column names is not data:"
+        notes.append(list_names(start, [cell for cell in first if cell]))
+        above, columns, frame = "", list(map(str, frame)), frame.iloc[1:]
+        for k in second if any(not names[k].strip() for k in second) else ():  # merged cells
+            above = columns[k] if names[k].strip() else above
+            renamed[columns[k]] = f"{above} {first[k]}".strip()
     while len(frame) > 2 and frame.shape[1] > 2 and (stray := _describe_last_row(frame)):
         frame = frame.iloc[:-1]
         notes.append(f"table: left out the last row, {stray}")
@@ -615,7 +613,7 @@ def _find_second_names(frame: pd.DataFrame, first: Sequence[str]) -> list[int]:
         if not _is_text(column):
             return []
         marks = find_number_marks(column)
-        if marks is not None and not marks.words:
+        if marks is not None and all(map(is_placeholder, marks.words)):
             found.append(k)
     return found if len(found) > 1 and not any(is_placeholder(first[k]) for k in found) else []
 
@@ -627,8 +625,8 @@ def _describe_last_row(frame: pd.DataFrame) -> str:
     if not _is_text(above):
         return ""
     if first.casefold().rstrip(":") in _TOTALS and (above != first).all():
-        is_numbers = to_numbers(pd.Series(others, dtype=object)) is not None
-        return f"which has totals ({quote(first)}); rename it to keep it" if is_numbers else ""
+        are_numbers = all(_MARKED.fullmatch(_simplify(cell)) for cell in others if cell)
+        return f"which has totals ({quote(first)}); rename it to keep it" if are_numbers else ""
     is_remark = not any(others) and (" " in first or not first.isprintable())
     return f"a remark: {quote(first)}" if is_remark and not above.str.contains(" ").any() else ""
 
