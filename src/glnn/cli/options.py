@@ -131,11 +131,15 @@ _READING = ("delimiter", "decimal", "encoding", "on_unknown", "exact_labels")
 
 @contextlib.contextmanager
 def pause_collection() -> Iterator[None]:
-    """Collect no garbage inside the block; imports take a quarter less time."""
+    """Collect no garbage inside the block, nor later what it has made until the command ends.
+
+    Imports take a quarter less time, and later collections do not go through all modules.
+    """
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         gc.enable()
 
 
