@@ -53,6 +53,14 @@ def test_a_raw_frame_is_encoded_as_by_encode_frame(raw):
         other.fit(X, y)
 
 
+def test_a_column_that_repeats_the_label_is_left_out_with_a_warning(raw):
+    X, y = raw
+    model = GLNNClassifier(encode="auto", **QUICK)
+    with pytest.warns(UserWarning, match=r"'copy': the same as the label"):
+        own = model.fit(X.assign(copy=y), y)
+    assert np.array_equal(own.label_distributions_, model.fit(X, y).label_distributions_)
+
+
 def test_new_rows_of_a_saved_model_get_the_same_treatment(raw, tmp_path):
     X, y = raw
     model = GLNNClassifier(encode="auto", **QUICK).fit(X, y)

@@ -37,7 +37,14 @@ from glnn.data.encode import (
     transform_frame,
     warn_of_notes,
 )
-from glnn.data.labels import N_FOLDS, encode_targets, split_labels, warn_of_class_minus_one
+from glnn.data.labels import (
+    N_FOLDS,
+    as_labels,
+    encode_targets,
+    is_unlabelled,
+    split_labels,
+    warn_of_class_minus_one,
+)
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
 from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
 from glnn.engine.callbacks import (
@@ -118,13 +125,17 @@ def _unknown_parameter(name: str, known: Iterable[str]) -> str:
     return f"GLNNClassifier has no parameter {name!r}.{hint}"
 
 
-def encode_features(X: Any, encode: Any) -> tuple[Any, TableEncoder | None]:
+def encode_features(X: Any, encode: Any, y: Any) -> tuple[Any, TableEncoder | None]:
     """Encode a frame as the parameter ``encode`` says; return anything else unchanged."""
     if encode not in (None, "auto") and not isinstance(encode, Mapping):
         raise InputError(f"encode must be 'auto', a dictionary or None, got {encode!r}.")
     if encode is None or not is_frame(X):
         return X, None
-    return encode_frame(X, kinds={} if encode == "auto" else encode, drop_constant=True)
+    labels, texts = np.empty(0) if y is None else as_labels(y).ravel(), list[str]()
+    if len(labels) == len(X):  # another length is refused later
+        texts = np.where(is_unlabelled(labels), "", labels.astype(str)).tolist()
+    kinds = {} if encode == "auto" else encode
+    return encode_frame(X, kinds=kinds, drop_constant=True, labels=texts)
 
 
 class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -339,7 +350,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "encode must be None with several processes, each of which has some rows only, got "
                 f"{self.encode!r}. Encode the whole frame first, with glnn.data.encode_frame."
             )
-        X, self.encoder_ = encode_features(X, self.encode)
+        X, self.encoder_ = encode_features(X, self.encode, y)
         if self.encoder_ is not None:
             warn_of_notes(self.encoder_)
         self.row_names_, given = None, y

@@ -104,7 +104,7 @@ def evaluate(
     """
     frame = X if is_frame(X) else None
     model = GLNNClassifier(random_state=random_state) if estimator is None else estimator
-    X, encoder = encode_features(X, _choose_encoding(frame, estimator))
+    X, encoder = encode_features(X, _choose_encoding(frame, estimator), y)
     is_own = isinstance(model, GLNNClassifier)
     if encoder is not None and is_own:
         warn_of_notes(encoder)

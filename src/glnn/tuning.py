@@ -141,7 +141,7 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         check_choice("goal", self.goal, get_args(Goal))
         check_integer("n_trials", self.n_trials, low=1)
         check_integer("folds", self.folds, low=2)
-        X, _ = encode_features(X, self._with_params({}).encode)
+        X, _ = encode_features(X, self._with_params({}).encode, y)
         given = as_fit_arguments(X, y, graph, validation, None)
         optuna, space = import_optional("optuna"), SPACE if self.space is None else self.space
         study, done = self._open_study(space, given), (optuna.trial.TrialState.COMPLETE,)

@@ -54,7 +54,11 @@ def test_the_same_table_however_it_was_saved(tmp_path, content):
         ("", ("column names", "nothing")),
         ("\n", ("column names",)),
         ("id,age,label\n", ("at least one row",)),
-        ("id,age\nann,1,2\n", ("as many cells",)),
+        ("id,age\nann,1,2\n", ("as many cells", "3 instead of 2 in line 2")),
+        ("id  x\n" + "".join(f"c{k:<5}{k}\n" for k in range(30)), ("'id  x'", "--set delimiter")),
+        (b"PK\3\4 and more", ("workbook", "suffix")),
+        (b"\xd0\xcf\x11\xe0 and more", ("old Excel",)),
+        ("<!DOCTYPE html><html>Not found</html>\n", ("HTML",)),
         (",,\n1,2,3\n", ("column 2",)),
         ("a,b\n1,2\n1,2,3\n", ("Expected 2 fields in line 3",)),
         ('a,b\n"1,2\n', ("CSV",)),
@@ -107,6 +111,13 @@ def cells(*values):
         ("age", cells("?", "30", "40.5"), {"age": cells(40.5, 30, 40.5)}, "'?'"),
         ("age", cells("30", "unknown", "?", "", "7"), {"age": cells(30, 7, 7, 7, 7)}, "2 cells"),
         ("age", cells("1", "", "3"), {"age": cells(1, 3, 3)}, None),
+        ("end", cells("2024-03-01", "9999-12-31", "2024-03-03"), {"end": cells(0, 2, 2)}, None),
+        (
+            "at",
+            cells("2024-03-01 10:00:00 UTC", "2024-03-02 10:00:00 UTC"),
+            {"at": cells(0, 1)},
+            None,
+        ),
         (
             "pay",
             cells("$12.50", "$1,200.00", "$3"),
@@ -256,6 +267,8 @@ def test_columns_without_a_name_of_their_own_get_one(tmp_path):
 def test_a_first_line_of_data_is_noticed(tmp_path):
     lines = read_tables(put(tmp_path, "0.5,1.25,a\n1.5,2.5,b\n2.5,0.5,a\n"))[1].lines()
     assert "'0.5', '1.25', 'a'" in lines[0]
+    lines = read_tables(put(tmp_path, "7,red,yes\n9,blue,no\n7,red,no\n8,blue,yes\n"))[1].lines()
+    assert "'7', 'red', 'yes'" in lines[0]
 
 
 # Tables as programs and people export them: all of them hold the same four rows
@@ -293,6 +306,71 @@ def test_a_table_as_programs_export_it(tmp_path, content, line):
     assert data.ids[0] == "ann" and len(data.ids) % 4 == 0
     lines = [said for said in report.lines() if not said.startswith("ids:")]
     assert len(lines) == (line is not None) and all(line in said for said in lines)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (PLAIN + "Total,180.5,\n", "totals ('Total')"),
+        (PLAIN.replace(",", ";").replace(".", ",") + "Summe;180,5;\n", "totals ('Summe')"),
+        (PLAIN + "\nSource: the ministry\n", "a remark: 'Source: the ministry'"),
+        (PLAIN + "\x1a", "a remark"),
+        (PLAIN + ",,\n" * 3, "empty rows: 3"),
+        (PLAIN.replace(",", " | "), None),
+        (PLAIN.replace(",", ", ").replace("ann", '"ann"'), None),
+        ("| id | age | label |\n|---|---|---|\n" + FOUR.replace(",", " | "), "'---'"),
+    ],
+)
+def test_rows_that_are_no_data_are_left_out(tmp_path, content, line):
+    if content.startswith("|"):
+        content = content.replace("\nann", "\n| ann").replace("u\n", "u |\n")
+        content = content.replace("\nbob", "\n| bob").replace("v\n", "v |\n")
+        content = content.replace("\ncy", "\n| cy").replace("50 | \n", "50 |  |\n")
+        content = content.replace("\ndan", "\n| dan")
+    data, report = read_tables(put(tmp_path, content), needs_label=True)
+    assert data.features.toarray().ravel().tolist() == [30.5, 40, 50, 60]
+    assert (data.ids.tolist(), data.class_names) == (list(FIRST), ("u", "v"))
+    assert data.labels.tolist() == [0, 1, -1, 0]
+    assert len(report.lines()) == (line is not None)
+    assert all(line in said for said in report.lines())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_a_second_row_of_names_or_units_is_not_data(tmp_path, suffix):
+    rows = [["id", "size", None, "pay", "label"], [None, "height", "width", "EUR", None]]
+    rows += [[f"c{k}", 1.5 * k, 2.5 * k, 100 * k, "uv"[k % 2]] for k in range(8)]
+    rows[-1][1] = "?"
+    frame, path = pd.DataFrame(rows), tmp_path / f"t{suffix}"
+    write = frame.to_csv if suffix == ".csv" else frame.to_excel
+    write(path, index=False, header=False)
+    data, report = read_tables(path)
+    assert data.feature_names == ("size height", "size width", "pay EUR")
+    assert data.features.toarray()[:2].tolist() == [[0, 0, 0], [1.5, 2.5, 100]]
+    assert (data.ids[0], data.class_names) == ("c0", ("u", "v"))
+    assert len(report.lines()) == 2 and "'height', 'width', 'EUR'" in report.lines()[0]
+
+
+def test_a_row_of_units_does_not_change_the_names(tmp_path):
+    units = PLAIN.replace("age,label", "age,size,label").replace("0,", "0,1.5,")
+    units = units.replace("30.5,", "30.5,2.5,").replace("\nann", "\n,years,cm,\nann")
+    data, report = read_tables(put(tmp_path, units))
+    assert data.feature_names == ("age", "size") and data.ids.tolist() == list(FIRST)
+    assert report.lines() == ("table: the row below the column names is not data: 'years', 'cm'",)
+
+
+@pytest.mark.parametrize("copy", [["u", "v", ""], ["1", "2", ""]])
+def test_a_feature_that_repeats_the_label_is_left_out(tmp_path, copy):
+    rows = "".join(f"{k}.5,{'uv '[k % 3]},{copy[k % 3]}\n" for k in range(9))
+    path = put(tmp_path, "x,label,also\n" + rows)
+    data, report = read_tables(path)
+    assert data.feature_names == ("x",)
+    assert "'also'" in report.lines()[0] and "--as also=category" in report.lines()[0]
+    assert len(read_tables(path, kinds={"also": "category"})[0].feature_names) == 3
+
+
+def test_an_index_of_pandas_is_the_id(tmp_path):
+    pd.DataFrame({"x": [1.5, 2.5]}, index=["ann", "bob"]).to_parquet(tmp_path / "t.parquet")
+    assert read_tables(tmp_path / "t.parquet")[0].ids.tolist() == ["ann", "bob"]
 
 
 def test_a_title_above_the_names_of_a_sheet_is_left_out(tmp_path):
@@ -388,6 +466,11 @@ def test_another_sheet_is_mentioned_and_can_be_named(tmp_path):
     assert "'old'" in report.lines()[0] and "('new')" in report.lines()[0]
     data, report = read_tables(tmp_path / "t.xlsx", sheet="new")
     assert (data.feature_names, report.lines()) == (("y",), ())
+    with pd.ExcelWriter(tmp_path / "n.xlsx") as book:
+        pd.DataFrame({"see the other sheet": []}).to_excel(book, sheet_name="notes", index=False)
+        pd.DataFrame({"id": ["a"], "x": [1]}).to_excel(book, sheet_name="data", index=False)
+    with pytest.raises(DataFormatError, match=r"at least one row.*--sheet .*'data'"):
+        read_tables(tmp_path / "n.xlsx")
     with pytest.raises(InputError, match="Did you mean 'new'"):
         read_tables(tmp_path / "t.xlsx", sheet="neww")
 
@@ -444,6 +527,37 @@ def test_columns_of_edges_are_named_or_guessed_with_a_line(
         with pytest.warns(GraphWarning, match="graph"):
             same = align_graph(frame, names, 4)
         assert (same != data.graph).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("e.csv", "source,target\n1.0,2.0\n3.0, 4\n"),
+        ("e.txt", "source target\n1 2\n3 4\n"),
+        ("e.txt", "# a graph\n1 2 {}\n3 4 {}\n"),
+        ("e.txt", "source,target\n1,2\n3,4\n"),
+    ],
+)
+def test_edges_as_programs_write_them(tmp_path, name, content):
+    path = put(tmp_path, "id,x\n1,0.5\n2,1.5\n3,0.5\n4,2.5\n")
+    data, report = read_tables(path, None, put(tmp_path, content, name))
+    assert (data.n_edges, data.graph[0, 1], data.graph[2, 3]) == (2, 1, 1)
+    assert report.lines() == ()
+
+
+def test_a_matrix_in_place_of_a_list_of_edges_is_refused(tmp_path):
+    path = put(tmp_path, "x\n0.5\n1.5\n0.5\n2.5\n")
+    matrix = put(tmp_path, "0,1,0,0\n1,0,0,0\n0,0,0,1\n0,0,1,0\n", "edges.csv")
+    with pytest.raises(DataFormatError, match="4 columns without names"):
+        read_tables(path, None, matrix)
+
+
+def test_a_labels_file_without_ids_is_refused(tmp_path):
+    path, labels = put(tmp_path, "id,x\na,1\nb,2\n"), put(tmp_path, "label\nu\nv\n", "l.csv")
+    with pytest.raises(DataFormatError, match="a column of ids and one of labels, got 'label'"):
+        read_tables(path, labels)
+    labels.write_text("id,label\n a ,u\nb,v\n")
+    assert read_tables(path, labels)[0].class_names == ("u", "v")
 
 
 def test_an_edge_file_without_edges_is_told(tmp_path):

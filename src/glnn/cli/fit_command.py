@@ -209,9 +209,10 @@ def fit(
     source = Source(name, labels, graph, how, **split)
     if "WORLD_SIZE" not in os.environ:  # several processes read only their rows
         _ = source.split  # its errors come before PyTorch is imported, which takes seconds
-    from glnn.distributed import join_processes
-    from glnn.report.run import FitOptions, Run
-    from glnn.report.tune_run import read_settings
+    with opt.pause_collection():
+        from glnn.distributed import join_processes
+        from glnn.report.run import FitOptions, Run
+        from glnn.report.tune_run import read_settings
 
     found = read_settings(Path(preset)) if preset.endswith(".json") else None
     params = {} if found is None else dict(found.params)
@@ -269,7 +270,8 @@ def _fit_and_write(run: "Run", console: Console, checkpoint: Path | None, *, ver
         how = {"quiet": console.quiet, "verbose": verbose}
         with StageProgress(console, run.n_epochs, **how) as on_progress:
             run.fit(stop.wrap(on_progress))
-        run.write()
+        with opt.pause_collection():
+            run.write()
 
 
 def format_command(typed: list[str]) -> str:

@@ -1,5 +1,6 @@
 """The command ``glnn``: all subcommands, and errors as one line with an exit code."""
 
+import gc
 import shlex
 import sys
 import warnings
@@ -123,6 +124,8 @@ def main(args: Sequence[str] | None = None) -> int:
             code = app(given, prog_name="glnn", standalone_mode=False)
         except Exception as error:
             return _report_error(error, given)
+        finally:
+            gc.unfreeze()  # see pause_collection
     if code == INTERRUPTED:
         return _print_error("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else DONE

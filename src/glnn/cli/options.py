@@ -1,8 +1,10 @@
 """Options of the commands by name, with their help texts."""
 
+import contextlib
 import functools
+import gc
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -127,6 +129,20 @@ _SPECIAL = ("columns", "settings")  # parameters of commands that are no single 
 _READING = ("delimiter", "decimal", "encoding", "on_unknown", "exact_labels")
 
 
+@contextlib.contextmanager
+def pause_collection() -> Iterator[None]:
+    """Collect no garbage inside the block, nor later what it has made until the command ends.
+
+    Imports take a quarter less time, and later collections do not go through all modules.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give each parameter of a command the option of its name, unless it has its own.
 
@@ -146,7 +162,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     def wrapper(**given: Any) -> None:
         if table:
-            from glnn.data import TableOptions
+            with pause_collection():
+                from glnn.data import TableOptions
 
             chosen = {name: given.pop(name) for name in table}
             settings = parse_settings(chosen.pop("settings") or (), of_fit="settings" in own)

@@ -12,7 +12,13 @@ import pandas as pd
 import scipy.sparse as sp
 
 from glnn._utils import did_you_mean, import_optional
-from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, UnknownIds, find_edge_columns
+from glnn.data.edges import (
+    SOURCE_NAMES,
+    TARGET_NAMES,
+    UnknownIds,
+    find_edge_columns,
+    find_id,
+)
 from glnn.data.encode import to_numeric_frame
 from glnn.data.files import quote
 from glnn.data.node_data import (
@@ -227,6 +233,7 @@ def match_node_names(
             f"{len(names)} names, {len(set(map(str, names)))} of them distinct."
         )
     index = {str(name): row for row, name in enumerate(names)}
+    nodes = [find_id(str(node), index) for node in nodes]
     unknown = UnknownIds.of(nodes, index)
     if unknown.count:
         advice = (
@@ -236,7 +243,7 @@ def match_node_names(
             else f"The rows have names such as {str(names[0])!r}."
         )
         raise InputError(f"graph must join rows of X, got {unknown} among its nodes. {advice}")
-    return np.array([index[str(node)] for node in nodes], dtype=np.int64)
+    return np.array([index[node] for node in nodes], dtype=np.int64)
 
 
 def _align_frame(

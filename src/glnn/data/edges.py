@@ -1,5 +1,6 @@
 """Edge lists from tables or plain text, with nodes named by their ids."""
 
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,8 @@ def read_edges(
     that is not in ``index`` are dropped.
     """
     path = Path(path)
-    source, target, weights, notes = _read_columns(path, index, options)
+    *ends, weights, notes = _read_columns(path, index, options)
+    source, target = ([find_id(text, index) for text in texts] for texts in ends)
     unknown = UnknownIds.of((text for pair in zip(source, target) for text in pair), index)
     unknown.refuse(path, options.on_unknown)
     i = np.array([index.get(text, -1) for text in source], dtype=np.int64)
@@ -117,6 +119,18 @@ def read_edges(
     return graph, report
 
 
+def find_id(text: str, index: Container[str]) -> str:
+    """Return the known id that an unknown text stands for: without blanks around it and ``.0``.
+
+    Examples
+    --------
+    >>> find_id(" a ", {"a"}), find_id("7.0", {"7"}), find_id("7.0", {"7.0", "7"})
+    ('a', '7', '7.0')
+    """
+    plain = re.sub(r"(?<=\d)\.0+$", "", text.strip())
+    return plain if text not in index and plain in index else text
+
+
 def read_edge_list(path: str | Path) -> tuple[sp.csr_matrix, list[str]]:
     """Read an edge list; return the symmetric graph and its ids, in order of appearance."""
     path = Path(path)
@@ -134,7 +148,7 @@ def read_edge_list(path: str | Path) -> tuple[sp.csr_matrix, list[str]]:
 def _read_columns(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
     if table_suffix(path) in TABLE_SUFFIXES:
         return _read_edge_table(path, index, options)
-    return _read_edge_text(path)
+    return _read_edge_text(path, index, options)
 
 
 def _read_edge_table(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
@@ -149,6 +163,12 @@ def _read_edge_table(path: Path, index: Mapping[str, int], options: TableOptions
         select_text=lambda names: [name for k, name in enumerate(names) if k != weight],
         header=has_names,
     )
+    if not has_names and len(first) > 3:
+        raise DataFormatError(
+            f"{quote_path(path)} must have two ids, or two ids and a weight, on every line, got "
+            f"{len(first):,} columns without names. Turn a matrix into a list of edges; name the "
+            "columns of a list."
+        )
     if not has_names:
         return *_extract_columns(path, frame, 0, 1, weight), ()
     i, j, weight, notes = find_edge_columns(quote_path(path), frame, index, options)
@@ -245,13 +265,20 @@ def _extract_columns(
     return source, target, weights
 
 
-def _read_edge_text(path: Path) -> EdgeColumns:
-    """Read lines of words, split at tabs if there are any, else at blanks; # starts a comment."""
+def _read_edge_text(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
+    """Read lines of words, split at tabs if there are any, else at blanks; # starts a comment.
+
+    The line may end with ``{}``, as networkx writes it, and the first one may have names. A file
+    without tabs and blanks is read as a table.
+    """
     check_file(path)
     with wrap_parse_errors(path, "edge list"):
         lines = [line for line in read_text(path).splitlines() if line.strip()]
-        lines = [line for line in lines if not line.startswith("#")]
+        lines = [line.strip().removesuffix("{}") for line in lines if not line.startswith("#")]
         rows = [line.split("\t") if "\t" in line else line.split() for line in lines]
+    rows = rows[1:] if len(rows) > 1 and _is_header(rows[0], index) else rows
+    if rows and all(len(row) == 1 for row in rows):
+        return _read_edge_table(path, index, options)
     widths = {len(row) for row in rows}
     if len(widths) > 1 or widths - {2, 3}:
         raise DataFormatError(

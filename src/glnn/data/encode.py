@@ -52,7 +52,9 @@ _EXACT = 2**53  # larger whole numbers are not exact as floats
 _OWN_TEXTS = 10  # up to so many texts may all be different and still be categories
 _MARKED_SHARE, _MARKED_GAPS = 0.05, 5  # "auto" marks gaps from this share and number on
 
-_ID_NAME = re.compile(r"(.*[\s_.-])?([iI][dD]|[uU][uU][iI][dD]|[gG][uU][iI][dD])|.*[a-z]I[dD]")
+_ID_NAME = re.compile(
+    r"(.*[\s_.-])?([iI][dD]|[uU][uU][iI][dD]|[gG][uU][iI][dD])|.*[a-z]I[dD]|__index_level_0__"
+)
 _ROW_NUMBER_NAME = re.compile(
     r"((row|line|record|obs|observation|s|sl)?|(.*[\s_.#-]))[\s_.#-]*"
     r"(nr|no|num|number|index|idx|#)\.?|row|rownames?|unnamed: \d+",
@@ -435,6 +437,25 @@ def _text_column_error(
 
 # All columns of a table
 
+
+def repeats_labels(column: pd.Series, labels: Sequence[str]) -> bool:
+    """Whether a feature gives the label away: the same cells, or a value for each class.
+
+    The latter counts only if both have gaps, in the same rows.
+    """
+    n_gaps = labels.count("")
+    if len(labels) != len(column) or column.isna().sum() + (column == "").sum() != n_gaps:
+        return False
+
+    def agree(n_rows: int) -> bool:
+        cells, known = strip_cells(column.head(n_rows)), [*labels[:n_rows]]
+        pairs = {*zip(cells, known)}
+        is_paired = n_gaps > 0 and len(pairs) == len({*cells}) == len({*known})
+        return cells == known or (is_paired and all((a == "") == (b == "") for a, b in pairs))
+
+    return agree(100) and agree(len(labels)) and len({*labels} - {""}) > 1
+
+
 _BATCH_CELLS = 4_000_000  # bounds the size of a dense block
 
 
@@ -451,13 +472,22 @@ class TableEncoder:
         names: Sequence[str],
         column: Callable[[str], pd.Series],
         options: TableOptions,
+        labels: Sequence[str] = (),
     ) -> "TableEncoder":
-        """Fit an encoder to the columns ``names``; ``where`` names the table in messages."""
+        """Fit an encoder to the columns ``names``; ``where`` names the table in messages.
+
+        Columns that repeat the ``labels``, empty text where unknown, are left out.
+        """
         codes: list[ColumnCode] = []
         refused: dict[str, DataFormatError] = {}
         for name in names:
+            is_named = options.features or name in options.kinds or options.encode != "auto"
             try:
-                codes.append(fit_column(where, column(name), name, options))
+                if not is_named and repeats_labels(column(name), labels):
+                    keep = f"{_as_option(name, 'category')} keeps it"
+                    codes.append(_leave_out(ColumnCode(name), f"the same as the label; {keep}"))
+                else:
+                    codes.append(fit_column(where, column(name), name, options))
             except DataFormatError as error:
                 refused[name] = error
         if refused:
@@ -541,13 +571,17 @@ class TableEncoder:
 
 
 def encode_frame(
-    frame: pd.DataFrame, options: TableOptions = DEFAULT_OPTIONS, **changes: Any
+    frame: pd.DataFrame,
+    options: TableOptions = DEFAULT_OPTIONS,
+    *,
+    labels: Sequence[str] = (),
+    **changes: Any,
 ) -> tuple[pd.DataFrame, TableEncoder]:
     """Encode the text, dates and missing cells of a frame as numbers.
 
-    All columns are features. ``changes`` are fields of ``options`` by name, such as
-    ``missing="indicator"``. Returns the encoded frame with the same index, and the encoder for new
-    rows.
+    All columns are features, unless they repeat the ``labels`` of the rows. ``changes`` are fields
+    of ``options`` by name, such as ``missing="indicator"``. Returns the encoded frame with the same
+    index, and the encoder for new rows.
 
     Examples
     --------
@@ -560,7 +594,8 @@ def encode_frame(
     """
     named = _check_distinct(frame).set_axis(list(map(str, frame.columns)), axis=1)
     options = options.replace(**changes)
-    encoder = TableEncoder.fit("the frame", list(map(str, named)), named.__getitem__, options)
+    columns = list(map(str, named)), named.__getitem__
+    encoder = TableEncoder.fit("the frame", *columns, options, labels)
     return transform_frame(frame, encoder), encoder
 
 

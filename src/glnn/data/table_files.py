@@ -28,6 +28,7 @@ from glnn.data.table_text import (
     TableOptions,
     count_title_rows,
     describe_names,
+    drop_stray_rows,
     max_text_bytes,
     open_table,
     parse_column_names,
@@ -52,10 +53,17 @@ def read_workbook(path: Path, options: TableOptions, header: bool) -> pd.DataFra
         frame = frame.iloc[n_titles:]
         notes = [*notes, f"table: left out {n_titles} rows above the column names"]
     if header and len(frame):
-        first = [None if pd.isna(cell) else cell for cell in frame.iloc[0]]
-        names = parse_column_names(path, first)
-        frame = frame.iloc[1:].set_axis(list(names), axis=1)
-        notes = [*notes, *describe_names([str(cell) for cell in first], names)]
+        cells = ["" if pd.isna(cell) else str(cell) for cell in frame.iloc[0]]
+        names = list(parse_column_names(path, cells))
+        frame = drop_stray_rows(frame.iloc[1:].set_axis(names, axis=1).infer_objects(), cells)
+        if not len(frame) and notes:
+            raise DataFormatError(
+                f"{quote_path(path)} must have at least one row, got none; {notes[0]}."
+            )
+        renamed, strays = frame.attrs["renamed"], frame.attrs["notes"]
+        own = [cell for cell, name in zip(cells, names) if name not in renamed]
+        notes = [*notes, *strays, *describe_names(own, frame.drop(columns=list(renamed)))]
+        frame = frame.rename(columns=renamed)
     else:
         frame.columns = frame.columns.map(str)
     frame = frame.reset_index(drop=True).infer_objects()
@@ -116,7 +124,8 @@ def read_json(path: Path) -> pd.DataFrame:
         if isinstance(cell, dict | list):
             raise DataFormatError(
                 f"column {quote(name)} of {quote_path(path)} must hold one value a cell, got "
-                f"{type(cell).__name__}. Flatten it, as with pandas.json_normalize."
+                f"{type(cell).__name__}. Flatten it, as with pandas.json_normalize, or write a "
+                "frame with to_json(path, orient='records')."
             )
     return pd.DataFrame(rows)
 
@@ -191,7 +200,8 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet", ".feather", ".jsonl", ".n
 JSON_SUFFIXES = TABLE_SUFFIXES[-3:]
 NAMED_SUFFIXES = (".parquet", ".feather", *JSON_SUFFIXES)  # their columns always have names
 # Known formats that are no tables; as text they would give misleading errors.
-_OTHER_SUFFIXES = (".npz", ".npy", ".graphml", ".gexf", ".xls", ".ods")
+_GRAPHS = (".npz", ".graphml", ".gexf")
+_OTHER_SUFFIXES = (*_GRAPHS, ".npy", ".xls", ".ods")
 
 
 def read_frame(
@@ -216,9 +226,10 @@ def read_frame(
     if suffix == ".xlsx":
         return read_workbook(path, options, header)
     if suffix in _OTHER_SUFFIXES:
+        hint = " Save it as one of those" + "; glnn data convert may help" * (suffix in _GRAPHS)
         raise DataFormatError(
             f"{quote_path(path)} must be a table ({', '.join(TABLE_SUFFIXES)} or other text), "
-            f"got a {suffix} file. Save it as one of those; glnn data convert may help."
+            f"got a {suffix} file.{hint}."
         )
     return read_text_table(path, options, select_text, header)
 

@@ -7,9 +7,11 @@ encoding and decimal mark are detected, and pandas reads the file.
 import bz2
 import codecs
 import contextlib
+import csv
 import dataclasses
 import decimal
 import gzip
+import io
 import re
 import warnings
 import zipfile
@@ -113,14 +115,17 @@ _ERRORS = ("#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spr
 _NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "<NA>")
 MISSING_MARKERS = (*_NULLS, *_ERRORS)
 # Words, in any case, that stand for a missing value but could also be a category
-_PLACEHOLDERS = ("?", "-", "--", ".", "unknown", "missing", "n.a.", "na", "not available", "tbd")
+_PLACEHOLDERS = (
+    *("?", "-", "--", ".", "unknown", "missing", "n.a.", "na", "not available", "tbd"),
+    *("0000-00-00", "9999-12-31"),  # no date, and no end, in databases
+)
 
 _NUMERIC_DATES = ("%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
 _WORD_DATES = ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y")
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 DATE_FORMATS = ("ISO8601", *(day + time for time in _TIMES for day in _NUMERIC_DATES + _WORD_DATES))
 _LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{2,4}\b.*")
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?(Z|[+-]\d{2}:?\d{2})?")
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?( UTC|Z|[+-]\d{2}:?\d{2})?")
 _COMMA_IS_DECIMAL = re.compile(
     r"[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+|\d{1,3}(\.\d{3})+,\d+|\d{1,3}(\.\d{3}){2,})"
     r"([eE][+-]?\d+)?"
@@ -370,8 +375,9 @@ def _fitting_date_formats(column: pd.Series) -> list[str]:
 
 
 def _parse_dates(cells: list[str], form: str) -> pd.Series | None:
+    plain = pd.Series([cell.removesuffix(" UTC") for cell in cells], dtype=object)
     try:
-        return pd.Series(pd.to_datetime(pd.Series(cells, dtype=object), format=form, utc=True))
+        return pd.Series(pd.to_datetime(plain, format=form, utc=True))
     except (ValueError, OverflowError):
         return None
 
@@ -409,6 +415,14 @@ DELIMITERS = (",", ";", "\t", "|")
 _RARE_DELIMITERS = (":", "^", "~", " ")
 _THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})*\s*|0")
 _ZEROS = re.compile(r"(?<![^,;\t|:^~\"\s])0\d+(?![^,;\t|:^~\"\s])")
+_OTHER_FORMATS = {
+    b"PK\3\4": "a workbook (.xlsx) or a .zip file",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls)",
+    b"\x1f\x8b": "a compressed file (.gz)",
+    b"PAR1": "a .parquet file",
+    b"ARROW1": "a .feather file",
+    b"%PDF": "a PDF",
+}
 MAX_LINE = 2**26
 MAX_COLUMNS = 1_000_000
 _BLOCK = 2**20
@@ -469,7 +483,11 @@ def read_text_table(
 ) -> pd.DataFrame:
     """Read the table of a text file; see :func:`glnn.data.table_files.read_frame`."""
     layout = _detect_layout(path, options)
-    cells = (*_read_first_cells(path, layout), *([""] if layout.has_tail else []))
+    first = map(_plain_text, _read_first_cells(path, layout))
+    cells = (
+        *(cell.strip() if layout.is_padded else cell for cell in first),
+        *[""] * layout.has_tail,
+    )
     names = parse_column_names(path, cells) if header else tuple(map(str, range(len(cells))))
     text = set(select_text(names))
     markers = [*MISSING_MARKERS, *options.na]
@@ -485,9 +503,10 @@ def read_text_table(
             index_col=False,
             na_values={name: markers for name in names if name not in text},
             decimal=decimal,
+            skipinitialspace=layout.is_padded,
             **{"dtype": dict.fromkeys(text, "str"), **more},
         )
-        return frame if more or not header else _drop_repeated_names(frame, cells)
+        return frame if more or not header else drop_stray_rows(frame, cells)
 
     frame = read(options.decimal or ".")
     decimal, unclear = options.decimal or detect_decimal(frame), list[str]()
@@ -503,12 +522,13 @@ def read_text_table(
     if decimal == "," and options.decimal is None:
         frame = read(",")
     frame, grouped = parse_grouped_numbers(frame, decimal, text)
-    blank = [n for c, n in zip(cells, names) if header and not str(c).strip() and n != "id"]
+    blank = [n for c, n in zip(cells, names) if header and not c.strip() and n != "id"]
     empty = [name for name in blank if frame[name].isna().all()]  # delimiters at the end of lines
     used = [(c, n) for c, n in zip(cells, names) if n not in empty]
     names, notes = tuple(n for _, n in used), [*layout.notes, *frame.attrs.get("notes", ())]
-    notes += describe_names([c for c, _ in used], names) if header else ()
-    frame = frame[list(names)]
+    frame, renamed = frame[list(names)], frame.attrs.get("renamed", {})
+    own = [cell for cell, name in used if name not in renamed]
+    notes += describe_names(own, frame.drop(columns=list(renamed))) if header else ()
     if (grouped or unclear) and options.decimal is None:
         how = f"with {quote(decimal)} as the decimal mark"
         listed = list_names(f"table: read numbers {how} in", grouped or unclear)
@@ -520,21 +540,95 @@ def read_text_table(
             raw = read(".", dtype="str", usecols=numeric)
             codes = [n for n in numeric if raw[n].str.fullmatch(r"\s*0\d+\s*").any()]
             frame = frame.assign(**{name: raw[name] for name in codes})
+    if layout.is_padded:
+        frame = frame.assign(**{n: frame[n].str.strip() for n in names if _is_text(frame[n])})
+    frame = frame.rename(columns=renamed).reset_index(drop=True)
     frame.attrs["notes"] = notes
     return frame
 
 
-def _drop_repeated_names(frame: pd.DataFrame, cells: Sequence[str]) -> pd.DataFrame:
-    """Drop lines that repeat the line of column names, as in files that were joined."""
-    if not all(_is_text(frame[name]) for name in frame):
-        return frame
-    alike = (k for k, cell in enumerate(frame.iloc[:, 0]) if cell == cells[0])
-    repeats = [k for k in alike if list(map(str, frame.iloc[k])) == list(map(str, cells))]
-    if repeats:
-        frame = frame.drop(index=repeats).reset_index(drop=True)
-        note = f"table: left out lines that repeat the column names: {len(repeats)}"
-        frame.attrs["notes"] = [note]
+_TOTALS = ("total", "totals", "grand total", "sum", "summe", "gesamt", "average", "mean")
+
+
+def drop_stray_rows(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Leave out rows that hold no data; the others keep their index.
+
+    These are empty rows, rows that repeat ``names`` (the cells above the data), a second row of
+    names or units, a rule of dashes, and below the data a remark or totals. ``attrs["notes"]`` has
+    a line for each of them, and ``attrs["renamed"]`` names for columns with a second name.
+    """
+    frame, notes = _drop_empty_and_repeated(frame, names)
+    renamed, first = dict[str, str](), [""]
+    if len(frame) > 1:
+        first = [_plain_text(cell).strip() for cell in frame.iloc[0]]
+    second = _find_second_names(frame, first)
+    if second or (any(first) and all(re.fullmatch("[-:=+ ]*", cell) for cell in first)):
+        start = "table: the row below the column names is not data:"
+        notes.append(list_names(start, [cell for cell in first if cell]))
+        above, columns, frame = "", list(map(str, frame)), frame.iloc[1:]
+        for k in second if any(not names[k].strip() for k in second) else ():  # merged cells
+            above = columns[k] if names[k].strip() else above
+            renamed[columns[k]] = f"{above} {first[k]}".strip()
+    while len(frame) > 2 and frame.shape[1] > 2 and (stray := _describe_last_row(frame)):
+        frame = frame.iloc[:-1]
+        notes.append(f"table: left out the last row, {stray}")
+    frame.attrs |= {"notes": notes, "renamed": renamed}
     return frame
+
+
+def _drop_empty_and_repeated(
+    frame: pd.DataFrame, names: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    notes, empty = [], np.ones(len(frame), dtype=bool)
+    for _, column in frame.items():
+        empty &= (column.isna() | (column == "")).to_numpy()
+        if not empty.any():
+            break
+    if empty.any():
+        frame = frame[~empty]
+        notes.append(f"table: left out empty rows: {empty.sum():,}")
+    if len(frame) and all(_is_text(frame[name]) for name in frame):
+        alike = np.flatnonzero((frame.iloc[:, 0] == names[0]).to_numpy()).tolist()
+        repeats = [k for k in alike if [*map(_plain_text, frame.iloc[k])] == list(names)]
+        if repeats:
+            frame = frame.drop(index=frame.index[repeats])
+            notes.append(f"table: left out lines that repeat the column names: {len(repeats)}")
+    return frame, notes
+
+
+def _plain_text(cell: object) -> str:
+    return "" if cell is None or cell != cell else str(cell)
+
+
+def _find_second_names(frame: pd.DataFrame, first: Sequence[str]) -> list[int]:
+    """Return the columns with a word in the first row above numbers.
+
+    The list is empty unless these are all columns of numbers, and at least two.
+    """
+    found, rest = list[int](), frame.iloc[1:1000]
+    for k, cell in enumerate(first):
+        column = rest.iloc[:, k]
+        if not cell or (_is_text(column) and any(map(str.isdigit, cell))):
+            continue
+        if not _is_text(column):
+            return []
+        marks = find_number_marks(column)
+        if marks is not None and all(map(is_placeholder, marks.words)):
+            found.append(k)
+    return found if len(found) > 1 and not any(is_placeholder(first[k]) for k in found) else []
+
+
+def _describe_last_row(frame: pd.DataFrame) -> str:
+    """Return what the last row is if it is a remark or has totals, else an empty text."""
+    first, *others = [_plain_text(cell).strip() for cell in frame.iloc[-1]]
+    above = frame.iloc[:-1, 0]
+    if not _is_text(above):
+        return ""
+    if first.casefold().rstrip(":") in _TOTALS and (above != first).all():
+        are_numbers = all(_MARKED.fullmatch(_simplify(cell)) for cell in others if cell)
+        return f"which has totals ({quote(first)}); rename it to keep it" if are_numbers else ""
+    is_remark = not any(others) and (" " in first or not first.isprintable())
+    return f"a remark: {quote(first)}" if is_remark and not above.str.contains(" ").any() else ""
 
 
 def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
@@ -549,12 +643,24 @@ def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
         except pd.errors.ParserWarning:
             raise DataFormatError(
                 f"{quote_path(path)} must have at most as many cells in a line as in the first, "
-                "got more. Quote cells that hold delimiters."
+                f"got more{_find_long_line(path, options)}. Quote cells that hold delimiters."
             ) from None
         except pd.errors.EmptyDataError:
             raise DataFormatError(
                 f"{quote_path(path)} must begin with a line of column names, got nothing."
             ) from None
+
+
+def _find_long_line(path: Path, options: Mapping[str, Any]) -> str:
+    """Return where the first line with more cells than column names is."""
+    with open_table(path) as file, io.TextIOWrapper(file, options["encoding"], newline="") as text:
+        lines = csv.reader(text, delimiter=options["sep"])
+        long = (
+            f": {len(line)} instead of {len(options['names'])} in line {lines.line_num}"
+            for line in lines
+            if len(line) > len(options["names"])
+        )
+        return next(long, "")
 
 
 @dataclass(frozen=True)
@@ -567,12 +673,21 @@ class _Layout:
     notes: tuple[str, ...] = ()
     n_titles: int = 0  # lines above the column names
     has_tail: bool = False  # whether all lines but the first end with a delimiter
+    is_padded: bool = False  # whether a blank follows each delimiter
 
 
 def _detect_layout(path: Path, options: TableOptions) -> _Layout:
     """Return the layout, after a scan that refuses undecodable bytes and huge lines."""
     with open_table(path) as file:
         start = file.read(_BLOCK)
+    other = next((what for mark, what in _OTHER_FORMATS.items() if start.startswith(mark)), None)
+    if re.match(rb"\s*<(!doctype|html|table|\?xml)", start, re.IGNORECASE):
+        other = "an HTML or XML page"
+    if other is not None:
+        raise DataFormatError(
+            f"{quote_path(path)} must be a text file, such as CSV, got {other}. Give the file the "
+            "suffix of its format, or save it as CSV."
+        )
     marked = (name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark))
     guess = "utf-8"
     if start.count(0) > len(start) // 4:  # text of ASCII letters in two bytes each
@@ -613,7 +728,11 @@ def _detect_columns(path: Path, options: TableOptions, sample: str, layout: _Lay
     widths = [line.count(found) + 1 - line.endswith(found) for line in lines]
     has_tail = len(lines) > 1 and all(line.endswith(found) for line in lines[1:])
     has_tail &= len(set(widths)) == 1 and not lines[0].endswith(found)
-    return _Layout(found, layout.encoding, layout.has_zeros, notes, n_titles, has_tail)
+    filled = [f"{line} " for line in lines if re.search(r"\w", line)]
+    is_padded = found in "".join(filled) and found != " "
+    is_padded &= all(line.count(f"{found} ") == line.count(found) for line in filled)
+    layout = dataclasses.replace(layout, delimiter=found, notes=notes, n_titles=n_titles)
+    return dataclasses.replace(layout, has_tail=has_tail, is_padded=is_padded)
 
 
 def count_title_rows(rows: Sequence[Sequence[str]]) -> int:
@@ -682,8 +801,9 @@ def read_first_line(path: Path, options: TableOptions) -> tuple[str, ...]:
 
 
 def _read_first_cells(path: Path, layout: _Layout) -> tuple[str, ...]:
-    how = {"sep": layout.delimiter, "encoding": layout.encoding, "header": None, "dtype": "str"}
-    cells = tuple(_read_csv(path, nrows=1, skiprows=layout.n_titles, **how).iloc[0].tolist())
+    how: Any = {"sep": layout.delimiter, "encoding": layout.encoding, "header": None}
+    how |= {"skiprows": layout.n_titles, "skipinitialspace": layout.is_padded}
+    cells = tuple(_read_csv(path, nrows=1, dtype="str", **how).iloc[0].tolist())
     if len(cells) > MAX_COLUMNS:
         raise DataFormatError(
             f"{quote_path(path)} must have at most {MAX_COLUMNS:,} columns, got {len(cells):,}."
@@ -715,10 +835,18 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def describe_names(cells: Sequence[object], names: Sequence[str]) -> Iterator[str]:
-    """Yield sentences on columns that got another name, and on names that look like data."""
-    n_fractions = sum(re.fullmatch(r"[+-]?\d+\.\d+", str(cell)) is not None for cell in cells)
-    if 2 * n_fractions >= len(cells):
+def describe_names(cells: Sequence[str], frame: pd.DataFrame) -> Iterator[str]:
+    """Yield sentences on columns that got another name, and on names that look like data.
+
+    ``cells`` are those above the data; data are fractions, and cells that occur below again.
+    """
+    names, top = list(map(str, frame)), frame.head(1000)
+    n_data = sum(
+        re.fullmatch(r"[+-]?\d+\.\d+", cell) is not None
+        or bool((top.iloc[:, k].astype(str).str.strip() == cell).any())
+        for k, cell in enumerate(cells[:20])
+    )
+    if 2 * n_data >= min(len(cells), 20) > 0:
         yield list_names("table: if its first line is data, add one with names; it has", names)
     new = [name for cell, name in zip(cells, names) if name not in (cell, "id")]
     if new:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean
-from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, read_edges
+from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, find_id, read_edges
 from glnn.data.encode import TableEncoder, fit_column, is_named_like_id, is_unique
 from glnn.data.files import quote, quote_path, wrap_parse_errors
 from glnn.data.node_data import (
@@ -147,7 +147,11 @@ def plan_columns(
             "holds ids, labels, the split or groups. Leave it out."
         )
     if not features:
-        raise DataFormatError(f"{where} must have at least one feature column, got none.")
+        only = "; --set delimiter names another character between columns" * (len(names) == 1)
+        raise DataFormatError(
+            f"{where} must have at least one feature column, got none."
+            f"{list_columns(names)[:-1]}{only}."
+        )
     return ColumnPlan(id_column, label, split, features, tuple(notes), group, time)
 
 
@@ -276,11 +280,11 @@ def build_table_data(
         error = InputError(f"{where} must have labels, got no column named 'label'.{advice}")
         error.add = add
         raise error
+    texts = [""] * n_rows if plan.label is None else strip_cells(column(plan.label))
     with wrap_parse_errors(path, "table"):
-        encoder = TableEncoder.fit(where, plan.features, column, options)
+        encoder = TableEncoder.fit(where, plan.features, column, options, texts)
     ids = None if plan.id is None else to_text(column(plan.id))
     index = index_ids(ids if ids is not None else [str(k) for k in range(n_rows)], where)
-    texts = [""] * n_rows if plan.label is None else strip_cells(column(plan.label))
     unknown, edge_report, graph = NO_UNKNOWN, None, None
     beside = options.replace(sheet=None)  # a sheet of the features
     if labels_path is not None:
@@ -434,6 +438,10 @@ def _read_labels(
     """Return label texts in the order of ``index``, and the ids that are not in it."""
     frame = read_frame(path, options, select_text=lambda names: names)
     names, where = list(map(str, frame)), quote_path(path)
+    if len(names) < 2:
+        raise DataFormatError(
+            f"{where} must have a column of ids and one of labels, got {quote(names[0])} alone."
+        )
     id_column = find_column(where, names, options.id_column, "id", "the id column") or names[0]
     label = find_column(where, names, options.label_column, "label", "the label column")
     if label is None and len(names) == 2:
@@ -444,7 +452,8 @@ def _read_labels(
             f"{', '.join(map(quote, names[:8]))}. Give label_column (--label)."
         )
     plain = ((text, unescape_formula(text)) for text in to_text(frame[id_column]))
-    ids = pd.Series([other if other in index else text for text, other in plain], dtype=object)
+    texts = [other if other in index else find_id(text, index) for text, other in plain]
+    ids = pd.Series(texts, dtype=object)
     if ids.duplicated().any():
         raise DataFormatError(f"{where} must label {quote(ids[ids.duplicated()].iloc[0])} once.")
     labels = [""] * len(index)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -162,9 +163,14 @@ MAX_COLUMNS = 200  # of a wider table, boosted trees use the columns that differ
 
 
 def _fit_rows(model: Any, x: Any, problem: NodeProblem) -> np.ndarray:
-    """Fit to the rows of the training nodes, and return the probabilities of all rows."""
-    model.fit(x[problem.train], problem.train_classes)
-    return expand_classes(model.predict_proba(x), model.classes_, problem.n_classes)
+    """Fit to the rows of the training nodes, and return the probabilities of all rows.
+
+    Features and parameters are known to be valid, so scikit-learn need not check them.
+    """
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        model.fit(x[problem.train], problem.train_classes)
+        found = model.predict_proba(x)
+    return expand_classes(found, model.classes_, problem.n_classes)
 
 
 def majority(problem: NodeProblem, seed: int) -> np.ndarray:

@@ -114,8 +114,8 @@ def _attraction(
     affinities: sp.csr_matrix, rows: np.ndarray, places: Float[np.ndarray, "n 2"]
 ) -> Float[np.ndarray, "n 2"]:
     r"""Return :math:`\sum_j p_{ij} q_{ij} (y_i - y_j)`."""
-    apart = places[affinities.indices] - places[rows]
-    near = affinities.data / (1 + np.square(apart).sum(1))
+    x, y = (place[affinities.indices] - place[rows] for place in places.T)
+    near = affinities.data / (1 + (x**2 + y**2))
     pull = sp.csr_matrix((near, affinities.indices, affinities.indptr), shape=affinities.shape)
     return np.asarray(np.asarray(pull.sum(1)).reshape(-1, 1) * places - pull @ places)
 

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -188,7 +189,7 @@ class Run:
         features, graph = source.local_rows
         report = source.report if hides else None
         seconds = {}
-        with limit_threads(source.data.n_nodes if self.peers.size == 1 else 0, options.threads):
+        with self._limit_threads():
             started = time.perf_counter()
             self.model.fit(
                 features,
@@ -207,7 +208,11 @@ class Run:
                 return
             evaluation = self._evaluate(seconds["fit"], on_progress)
             seconds["evaluation"] = time.perf_counter() - started - seconds["fit"]
-        self.results = self.collect(evaluation, seconds)
+            self.results = self.collect(evaluation, seconds)
+
+    def _limit_threads(self) -> AbstractContextManager[None]:
+        n_nodes = self.source.data.n_nodes if self.peers.size == 1 else 0
+        return limit_threads(n_nodes, self.options.threads)
 
     def _evaluate(self, seconds: float, on_progress: ProgressFunction) -> Evaluation | None:
         """Evaluate the fit by folds or on the test labels; ``None`` if nothing is to be judged.
@@ -306,7 +311,8 @@ class Run:
 
     def write(self) -> None:
         """Write the run folder; all processes must call it."""
-        self.left_out = write_run(self.folder, self.source, self.results, self.model)
+        with self._limit_threads():
+            self.left_out = write_run(self.folder, self.source, self.results, self.model)
         if self._has_own_state:
             remove_state(self.folder)
 

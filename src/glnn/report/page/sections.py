@@ -388,7 +388,7 @@ def model_card(results: Results, slices: Sequence[Slice]) -> Card:
         on = "test labels" if split.test.size else "labels hidden in turn"
         quality.append(f"Accuracy {shown} on {len(results.evaluation.own.predictions):,} {on}.")
     limits = [
-        "It knows the classes above only; a row of another kind still gets one of them.",
+        "Only the classes above can be predicted; a row of another kind still gets one of them.",
         "Rows that differ from the labelled ones may be predicted less well than measured here.",
         *(f"{line[:1].upper()}{line[1:]}." for line in warning_lines(results)),
         *weak_classes(results),
