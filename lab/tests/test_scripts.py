@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from glnn.data import NodeData
 from glnn.data.formats import read_data
 from glnn.data.synthetic import block_model
 from glnn_lab.baselines import BASELINES, NodeProblem
-from glnn_lab.experiments.perturb import poison_edges
 from glnn_lab.experiments.scale import attributed_graph, size_from_degree
 
 LAB = Path(__file__).parents[1]
@@ -84,43 +84,35 @@ def test_the_headline_is_put_between_its_marks_and_nowhere_else():
         with_headline("no marks", "| a |")
 
 
-def attack_options(**changes):
-    values = {"attack": "dice", "share": 0.2, "links": 2, "seed": 0, "device": "cpu", "out": None}
-    return argparse.Namespace(**{**values, "methods": "gcn,logistic_regression", **changes})
-
-
-def test_methods_are_measured_on_the_graph_that_an_attack_left(monkeypatch, tmp_path):
+def test_methods_are_measured_at_every_share_of_an_attack_that_joins_unlike_nodes(tmp_path):
     attack = script("poison_by_attack")
-    data = block_model(200, 2, seed=0)
-    seen = {}
-
-    def dice(part, split, options):
-        seen["split"] = split
-        return poison_edges(part, options.share, options.seed).graph, split.test[:50]
-
-    monkeypatch.setitem(attack.ATTACKS, "dice", dice)
-    out = tmp_path / "poisoned.npz"
-    records = attack.measure(data, attack_options(out=out))
-    assert [record["method"] for record in records] == ["gcn", "logistic_regression"]
+    data = block_model(120, 2, seed=0)
+    options = argparse.Namespace(
+        shares="0.1,0,0.05", seed=0, device="cpu", methods="gcn,logistic_regression", out=tmp_path
+    )
+    records = list(attack.measure(data, options))
     part = attack.largest_component(data)
-    assert {record["links"] for record in records} == {part.n_edges}
-    assert {record["changed"] for record in records} == {round(0.2 * part.n_edges)}
-    assert {record["judged"] for record in records} == {50}
-    assert read_data(out).n_edges == poison_edges(part, 0.2, 0).n_edges
-    sizes = [len(seen["split"].train), len(seen["split"].val)]
-    assert sizes == [round(0.1 * part.n_nodes), part.n_nodes // 10]
+    shares = [0.0, 0.0, 0.05, 0.05, 0.1, 0.1]
+    assert [record["share"] for record in records] == shares
+    changed = [record["changed"] for record in records]
+    assert changed[:2] == [0, 0]
+    assert 0 < changed[2] == changed[3] < changed[4] == changed[5] <= 0.1 * part.n_edges
+    assert [record["method"] for record in records] == ["gcn", "logistic_regression"] * 3
+    poisoned = read_data(tmp_path / f"{data.name}-0-0.1.npz").graph
+    changes = sp.triu(poisoned - part.graph).tocoo()
+    joined = part.labels[changes.row] != part.labels[changes.col]
+    assert (joined == (changes.data > 0)).mean() > 0.8
+
+
+def test_the_generated_blogs_have_the_wanted_links():
+    data = script("poison_by_attack").blogs(0, n_nodes=300, n_links=2000)
+    assert abs(data.n_edges - 2000) < 150
+    assert 0.8 < data.homophily < 0.97
 
 
 def test_the_largest_component_is_what_is_left():
     data = NodeData.from_arrays(np.eye(5), [0, 1, 0, 1, 0], edges=[[0, 1], [2, 3], [3, 4]])
     assert script("poison_by_attack").largest_component(data).node_ids.tolist() == [2, 3, 4]
-
-
-def test_an_attack_without_deeprobust_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "deeprobust", None)
-    monkeypatch.setattr(sys, "argv", ["poison_by_attack.py", "block_model", "--seed", "1"])
-    with pytest.raises(SystemExit, match="pip install deeprobust"):
-        script("poison_by_attack").main()
 
 
 @pytest.mark.parametrize(("name", "said"), [("nosuch", "must be one of"), ("wine", "have a graph")])
