@@ -77,8 +77,8 @@ class _Epochs:
         learning_rate: float,
         validation: Labels | None,
         *,
-        mean_from: float
-        | int = math.inf,  # epoch from which parameters are averaged, if none validate
+        # epoch from which the parameters are averaged if there are no validation nodes
+        mean_from: float | int = math.inf,
     ) -> None:
         self._task, self._validation = task, validation
         self._mean_from = mean_from if validation is None else math.inf
