@@ -84,6 +84,10 @@ class _Epochs:
         self._mean_from = mean_from if validation is None else math.inf
         groups = task.parameter_groups()
         self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
+        self._live = list(task.module.state_dict().values())
+        is_chosen = validation is not None or mean_from < math.inf
+        # parameters of the best epoch, or their mean
+        self._kept = [tensor.clone() for tensor in self._live] if is_chosen else []
         self._optimizer = Adam(groups, learning_rate)
 
     def _set_gradients(self, terms: Mapping[str, Tensor]) -> Tensor:
@@ -101,6 +105,20 @@ class _Epochs:
         if self._task.max_gradient is not None:
             clip_gradients(self._parameters, self._task.max_gradient)
         self._optimizer.step()
+
+    def _add_to_mean(self, share: float | Tensor) -> None:
+        for mean, live in zip(self._kept, self._live):
+            if mean.is_floating_point():
+                mean.lerp_(live, share)
+
+    def _load_state(self, tensors: Sequence[Tensor]) -> None:
+        for live, wanted in zip(self._live, tensors):
+            live.copy_(wanted)
+
+    def restore(self) -> None:
+        """Load the best or mean parameters into the task, or leave the last ones."""
+        self._load_state(self._kept)
+        self._clear_gradients()
 
     def _clear_gradients(self) -> None:
         for parameter in self._parameters:
@@ -124,8 +142,6 @@ def mean_share(epoch: int, mean_from: float | int) -> float:
 class EagerEpochs(_Epochs):
     """Epochs that run one by one; the parameters of the best one, or their mean, are kept."""
 
-    _best: dict[str, Tensor] | None = None
-
     def run(self, stage: str, n_epochs: int) -> Iterator[Record]:
         """Train, and yield the record of each epoch when it has ended."""
         best_loss = math.inf
@@ -137,26 +153,10 @@ class EagerEpochs(_Epochs):
                 record |= {"validation_loss": loss, "validation_accuracy": accuracy}
                 if loss < best_loss:
                     best_loss = loss
-                    self._best = self._copy_state()
+                    self._kept = [tensor.clone() for tensor in self._live]
             elif epoch >= self._mean_from:
                 self._add_to_mean(mean_share(epoch, self._mean_from))
             yield record
-
-    def restore(self) -> None:
-        """Load the parameters that were kept into the task; without any the last ones stay."""
-        if self._best is not None:
-            self._task.module.load_state_dict(self._best)
-        self._clear_gradients()
-
-    def _copy_state(self) -> dict[str, Tensor]:
-        return {name: value.clone() for name, value in self._task.module.state_dict().items()}
-
-    def _add_to_mean(self, share: float) -> None:
-        if self._best is None:
-            self._best = self._copy_state()
-        for mean, live in zip(self._best.values(), self._task.module.state_dict().values()):
-            if mean.is_floating_point():
-                mean.lerp_(live, share)
 
     def _train(self, epoch: int) -> Record:
         """Take a step, and return the loss and its terms before it."""
@@ -224,8 +224,6 @@ class CapturedEpochs(_Epochs):
         self._measured = torch.full((self._n_epochs, 2), torch.nan, device=device)
         self._best_loss = torch.full((), torch.inf, device=device)
         self._deadline = torch.full((), torch.inf, device=device)
-        self._live = list(task.module.state_dict().values())
-        self._best = [t.clone() for t in self._live]
         self._stream: Any = None
         self._side: Any = None
         if device.type == "cuda":
@@ -254,12 +252,9 @@ class CapturedEpochs(_Epochs):
                 self._validate_previous()
         yield from self._read(stage, n_read, n_epochs)
 
-    def restore(self) -> None:
-        """Load the best or mean parameters into the task, or leave the last ones."""
+    def restore(self) -> None:  # noqa: D102
         with self._on_stream():
-            if self._validation is not None or self._mean_from < math.inf:
-                self._load_state(self._best)
-            self._clear_gradients()
+            super().restore()
 
     def _next_stop(self, n_taken: int) -> int:
         """Return the epoch of the next read, at the latest the one where early stopping ends."""
@@ -334,22 +329,15 @@ class CapturedEpochs(_Epochs):
         self._measured.index_copy_(0, before, torch.stack([loss, accuracy])[None])
         extended = self._table.index_select(0, before)[0, 1]
         is_better = (loss < self._best_loss) & (before[0] <= self._deadline)
-        kept = [self._best_loss, self._deadline, *self._best]
+        kept = [self._best_loss, self._deadline, *self._kept]
         for old, new in zip(kept, [loss, extended, *self._live]):
             torch.where(is_better, new, old, out=old)
 
     def _step(self) -> None:
         super()._step()
         if self._mean_from < math.inf:
-            share = self._table.index_select(0, self._epoch)[0, 2]
-            for mean, live in zip(self._best, self._live):
-                if mean.is_floating_point():
-                    mean.lerp_(live, share)
+            self._add_to_mean(self._table.index_select(0, self._epoch)[0, 2])
         self._epoch.add_(1)
-
-    def _load_state(self, tensors: list[Tensor]) -> None:
-        for live, wanted in zip(self._live, tensors):
-            live.copy_(wanted)
 
     def _read(self, stage: str, start: int, stop: int) -> Iterator[Record]:
         """Copy the numbers of some epochs to the host."""
