@@ -104,6 +104,28 @@ def test_the_keyboard_alone_suffices(studio):
     assert session.now.labels == {"row 0": "birch"}
 
 
+def test_a_row_that_was_asked_for_is_shown_though_newer_news_came_first(studio):
+    tab, held = studio(), []
+    press(tab, "1")
+
+    def hold(route):
+        if '"card"' in route.request.post_data:
+            held.append((route, route.fetch()))
+        else:
+            route.continue_()
+
+    tab.route("**/act", hold)
+    tab.keyboard.press("z")
+    while not held:
+        tab.wait_for_timeout(10)
+    for row in ("row 7", "row 8"):
+        studio.session.act({"act": "label", "id": row, "value": "oak"})
+    wait_for(tab, "#counts", "2 of 60 rows labelled")
+    (route, answer), *_ = held
+    route.fulfill(response=answer)
+    wait_for(tab, "#row-title", "row 0")
+
+
 def test_the_focus_is_seen_and_every_control_is_reached_by_tab(studio):
     tab = studio()
     tab.wait_for_selector("#map-learned")  # the map comes a little later than the row

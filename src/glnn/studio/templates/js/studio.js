@@ -9,8 +9,12 @@ async function makeStudio(root, link) {
   const row = makeRow(root, { label: (value) => answer("label", { value }), look });
 
   // Take over a state; the row that is shown stays until the user answers, or another page has done so.
+  // An answer that comes after a newer state still shows the row that the user asked for.
   function take(state, shown) {
-    if (now && state.version < now.version) return;
+    if (now && state.version < now.version) {
+      if (shown !== undefined) showCard(shown);
+      return;
+    }
     const isDone = state.changes.some(({ id }) => id === card?.id);
     now = state;
     keys = row.showClasses(now.classes, atlas.colourOf);
