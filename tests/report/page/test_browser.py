@@ -44,8 +44,9 @@ def place_of(tab, node, canvas="#map-learned"):
     """Where a node lies on the screen while the whole map is seen."""
     tab.locator(canvas).scroll_into_view_if_needed()
     box = tab.locator(canvas).bounding_box()
-    x, y = tab.arrays["places"][node] / 65535
-    scale = 0.94 * min(box["width"], box["height"])
+    places = tab.arrays["places"] / 65535
+    (x, y), (wide, high) = places[node], np.maximum(np.ptp(places, 0), 0.3)
+    scale = 0.94 * min(box["width"] / wide, box["height"] / high)
     return (
         box["x"] + box["width"] / 2 + (x - 0.5) * scale,
         box["y"] + box["height"] / 2 + (y - 0.5) * scale,

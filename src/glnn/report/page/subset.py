@@ -153,11 +153,13 @@ def build_arrays(
         cells.append(cell + 1)
         groups.append(group[chosen])
     low, high = shown.places.min(0), shown.places.max(0)
+    size = float((high - low).max())
+    corner = (low + high - size) / 2  # of the square whose middle is that of the nodes
     index = np.uint16 if len(chosen) <= np.iinfo(np.uint16).max else np.uint32
     ends = extract_links(results.adjacency)
     degree = np.bincount(np.concatenate([ends.row, ends.col]), minlength=results.n_nodes)
     arrays = {
-        "places": quantize(shown.places - low, np.uint16, float((high - low).max())),
+        "places": quantize(shown.places - corner, np.uint16, size),
         "predicted": (results.predictions[chosen] + 1).astype(np.uint16),
         "truth": (results.labels[chosen] + 1).astype(np.uint16),
         "judged": (results.judged[chosen] + 1).astype(np.uint16),

@@ -2,7 +2,7 @@
 const REACH_PX = 12;
 
 function makeMap(model, state, root = document) {
-  const view = makeView();
+  const view = makeView(model);
   let nearest = makeGrid(model);
   const learned = root.getElementById("map-learned");
   const given = root.getElementById("map-given");
@@ -39,6 +39,7 @@ function makeMap(model, state, root = document) {
   state.listen(["mode", "minWeight", "perNode", "fates", "cell", "filter", "sideBySide", "paint"], show);
   state.listen(["model"], (now) => { // its arrays were replaced
     nearest = makeGrid(model);
+    view.fit();
     show(now);
   });
   state.listen(["hovered", "selected"], (now) => {

@@ -1,8 +1,15 @@
-// The visible part of the unit square: its centre and its scale in pixels.
-function makeView() {
+// The visible part of the unit square, in whose middle the nodes lie: its centre and its scale in pixels.
+const LEAST_SPAN = 0.3;
+
+function makeView(model) {
   const view = { x: 0.5, y: 0.5, zoom: 1 };
-  const scaleFor = (width, height) => 0.94 * Math.min(width, height) * view.zoom;
+  let [wide, high] = [1, 1];
+  const span = (axis) => axis.reduce((most, x) => Math.max(most, x), 0) - axis.reduce((least, x) => Math.min(least, x), 1);
+  const scaleFor = (width, height) => 0.94 * Math.min(width / wide, height / high) * view.zoom;
+  const fit = () => { [wide, high] = [model.x, model.y].map((axis) => Math.max(LEAST_SPAN, span(axis))); };
+  fit();
   return {
+    fit,
     ...{ reset() { Object.assign(view, { x: 0.5, y: 0.5, zoom: 1 }); } },
     key: () => `${view.x},${view.y},${view.zoom}`,
     zoom: () => view.zoom,
