@@ -34,11 +34,11 @@ def make(problem):
             RandomWalk.of(block, part),
             Features.of(problem.features[part.rows]),
             problem.labels,
-            problem.validation,
             settings,
             init=make_generator(seed, 0),
             noise=make_generator(seed, 1),
             partition=part,
+            validation=problem.validation,
         )
 
     return make

@@ -7,9 +7,11 @@ from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency, SparseAdjacency
 from glnn.nn.losses import (
+    ShareAlignment,
     consistency,
     cross_entropy,
     gate_weights,
+    rescale,
     smoothness_of_predictions,
     temper,
 )
@@ -148,3 +150,18 @@ def test_the_gate_weighs_nodes_by_the_class_they_are_drawn_to():
     p = torch.tensor([[0.8, 0.2], [0.3, 0.7], [0.4, 0.6]])
     assert gate_weights(p, 0.3, torch.tensor([0.5, 3.0])).tolist() == [0.5, 3.0, 0.0]
     assert gate_weights(p, 0.3, None).tolist() == [True, True, False]
+
+
+def test_targets_are_aligned_with_the_shares_of_the_labels(views):
+    n_classes = views.shape[-1]
+    alignment = ShareAlignment(torch.tensor([0, 0, 1]), n_classes, strength=0.7)
+    counts = np.bincount([0, 0, 1], minlength=n_classes) + 1
+    mean = views.mean(0).numpy()
+    expected = mean * (counts / counts.sum() / mean.mean(0)) ** 0.7
+    expected /= expected.sum(1, keepdims=True)
+    factors = alignment.factors(views.mean((0, 1)))
+    assert_close(rescale(views.mean(0), factors), torch.from_numpy(expected))
+    weight = expected.max(1) > LEAST
+    target = numpy_sharpened(expected, TEMPERATURE)
+    loss = consistency(views, TEMPERATURE, GATE, factors=factors)
+    assert_close(loss.item(), numpy_gated_distance(views.numpy(), target, weight))

@@ -123,12 +123,12 @@ class RowTask(RampedTask):
         walk: GraphOperator,
         features: Features,
         labels: Labels,
-        validation: Labels | None,
         settings: HeadSettings,
         *,
         init: torch.Generator,  # draws the initial parameters
         noise: torch.Generator,  # draws rows and dropout
         partition: Partition,
+        validation: Labels | None = None,
     ) -> None:
         device = features.device
         self.features, self.settings, self.adj_hat, self._noise = features, settings, walk, noise
@@ -146,6 +146,7 @@ class RowTask(RampedTask):
         nodes = choose_pool_nodes(labelled, held_out, n_others, labels.n_nodes, n_columns, rng)
         self._pool = gather_pool(self.module, walk, features, nodes, partition)
         self._labels, self._n_labels = labels.to(device), len(labelled)
+        self.align_targets(labels, validation)
         self._validation_rows = slice(len(labelled), n_known)
         self._validation = None if validation is None else validation.to(device)
         self.gate = _default_gate(labels.n_classes) if settings.gate is None else settings.gate
@@ -163,7 +164,10 @@ class RowTask(RampedTask):
         if s.consistency_weight:
             by_class, temperature = known.class_weights, s.consistency_temperature
             views = softmax_by_class(logits)
-            agreement = consistency(views, temperature, self.gate, class_weights=by_class)
+            factors = self.target_factors(views, views.shape[1])
+            agreement = consistency(
+                views, temperature, self.gate, class_weights=by_class, factors=factors
+            )
             terms["consistency"] = s.consistency_weight * ramp * agreement
         return terms
 

@@ -86,6 +86,9 @@ class HeadSettings:
     # how far above chance, on the way to certainty, a prediction must be to count in these two
     # losses; ``None``: a default by the number of classes
     gate: float | None = None
+    # labels a class from which on the targets of these two losses are no longer aligned with the
+    # shares of the known labels; 0: they never are
+    alignment: float = 0.0
     ramp_epochs: int = 100  # over which these two losses grow to their full weight
     learning_rate: float = 0.01
     weight_decay: float = 5e-4  # on the first layer; for row heads on all parameters
@@ -287,6 +290,7 @@ _PROPAGATION = HeadSettings(
     n_views=2,
     consistency_weight=1.0,
     smoothness_weight=1.0,
+    alignment=20.0,
     ramp_epochs=50,
     learning_rate=0.05,
     weight_decay=1e-3,
@@ -313,6 +317,7 @@ _LINEAR = HeadSettings(
     n_views=2,
     consistency_weight=1.0,
     consistency_temperature=0.1,
+    alignment=20.0,
     learning_rate=0.01,
     weight_decay=1e-2,
     n_epochs=1000,

@@ -320,14 +320,13 @@ class Steps:
             "init": make_generator(self.seed, state.round, _INIT),
             "noise": make_generator(self.seed, state.round, _NOISE, rank, device=features.device),
             "partition": self.partition,
+            "validation": self.problem.validation,
         }
         if head.is_on_rows:
             walk = self._walk(state.adjacency, has_loops=head.head == "linear")
             head = limit_hops(head, features.shape[1])
-            return RowTask(walk, features, labels, self.problem.validation, head, **more)
-        return ClassifierTask(
-            state.adjacency, features, labels, head, validation=self.validation, **more
-        )
+            return RowTask(walk, features, labels, head, **more)
+        return ClassifierTask(state.adjacency, features, labels, head, **more)
 
     def _walk(self, graph: sp.csr_matrix, *, has_loops: bool) -> RandomWalk:
         """Return the random walk over a graph; heads that see the same one share it."""

@@ -25,6 +25,8 @@ from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 from glnn.nn.gcn import GCN, GraphLearningLayer
 from glnn.nn.losses import (
+    ShareAlignment,
+    average_views,
     consistency,
     cross_entropy,
     default_graph_gate,
@@ -161,6 +163,7 @@ class RampedTask(TrainingTask):
     settings: HeadSettings
     features: Features
     adj_hat: GraphOperator  # which the network propagates over
+    _alignment: ShareAlignment | None = None  # of the targets of these losses
     _noise: torch.Generator
 
     def ramp(self, epoch: int) -> float:
@@ -174,6 +177,22 @@ class RampedTask(TrainingTask):
     def generators(self) -> list[torch.Generator]:
         """Return the generators used by the terms."""
         return [self._noise]
+
+    def align_targets(self, labels: Labels, validation: Labels | None) -> None:
+        """Align the targets with the shares of all known labels, unless there are many."""
+        known = [labels.classes] if validation is None else [labels.classes, validation.classes]
+        strength = 1 - len(labels) / labels.n_classes / max(self.settings.alignment, 1e-9)
+        if strength > 0:
+            classes = torch.cat(known).to(self.features.device)
+            self._alignment = ShareAlignment(classes, labels.n_classes, strength)
+
+    def target_factors(
+        self, views: Float[Tensor, "v n c"], n_nodes: int
+    ) -> Float[Tensor, "c"] | None:
+        """Return the factors that align the targets of these views, if anything is aligned."""
+        if self._alignment is None:
+            return None
+        return self._alignment.factors(self.peers.all_reduce(average_views(views).sum(0)) / n_nodes)
 
     def losses(self, epoch: int) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms of this epoch."""
@@ -211,8 +230,8 @@ class ClassifierTask(RampedTask):
     """Cross-entropy, agreement of views and GLR on the predictions, on one learned graph.
 
     The network uses ``D^-1/2 A D^-1/2``. Over several processes, graph and features hold the rows
-    of this process, and ``labels`` holds all labels. Each term is a mean over all nodes, to which
-    each process adds its summand.
+    of this process, and ``labels`` and ``validation`` are those of all processes. Each term is a
+    mean over all nodes, to which each process adds its summand.
     """
 
     def __init__(
@@ -232,6 +251,7 @@ class ClassifierTask(RampedTask):
         self.features, self.settings = features, settings
         self.labels, self._noise = labels.local(partition).to(device), noise
         self.n_nodes, self.peers = labels.n_nodes, partition.peers
+        self.align_targets(labels, validation)
         self.adjacency, self.adj_hat = normalize_graph_rows(adjacency, partition, device=device)
         degree = self.adjacency.row_sums()
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-12), 0.0)
@@ -255,22 +275,13 @@ class ClassifierTask(RampedTask):
         if s.uses_labels_alone:
             return terms
         views = softmax_by_class(logits)
+        targets = (self.gate, n_nodes, labels.class_weights, self.target_factors(views, n_nodes))
         if s.consistency_weight:
-            agreement = consistency(
-                views, s.consistency_temperature, self.gate, n_nodes, labels.class_weights
-            )
+            agreement = consistency(views, s.consistency_temperature, *targets)
             terms["consistency"] = s.consistency_weight * ramp * agreement
         if s.smoothness_weight:
-            smoothness = smoothness_of_predictions(
-                self.adjacency,
-                self._inverse_degree,
-                views,
-                labels.one_hot,
-                s.smoothness_temperature,
-                self.gate,
-                n_nodes,
-                labels.class_weights,
-            )
+            seen = (self.adjacency, self._inverse_degree, views, labels.one_hot)
+            smoothness = smoothness_of_predictions(*seen, s.smoothness_temperature, *targets)
             terms["smoothness"] = s.smoothness_weight * ramp * smoothness
         return terms
 
@@ -282,7 +293,8 @@ class ClassifierTask(RampedTask):
             return
         self._labelled_rows = PowerRows.of(self.adj_hat, nodes, s.n_steps)
         if validation is not None:
-            self._validation_rows = PowerRows.of(self.adj_hat, validation.nodes, s.n_steps)
+            chosen = validation.nodes.to(nodes.device)
+            self._validation_rows = PowerRows.of(self.adj_hat, chosen, s.n_steps)
 
     def validate(self, validation: Labels) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return loss and accuracy on the validation nodes, propagating to them alone."""

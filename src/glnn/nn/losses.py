@@ -106,6 +106,33 @@ class _SquaredDistanceLoss(torch.autograd.Function):
         return (weighted * (2 * ctx.scale * grads[0])).mT, None, None, None
 
 
+class ShareAlignment:
+    r"""Keeps one class from taking over the targets of the losses on predictions.
+
+    A target :math:`q` becomes :math:`q_c (e_c / m_c)^\kappa`, scaled to sum one, with :math:`m` the
+    mean prediction, :math:`e_c` the share of class c among the known labels, where each class
+    counts one label more, and :math:`\kappa` the strength. With few labels the losses on
+    predictions otherwise collapse into one class.
+    """
+
+    def __init__(self, classes: Int[Tensor, "l"], n_classes: int, strength: float) -> None:
+        counts = torch.bincount(classes, minlength=n_classes) + 1.0
+        self.expected: Float[Tensor, c] = counts / counts.sum()
+        self.strength = strength
+
+    def factors(self, mean: Float[Tensor, "c"]) -> Float[Tensor, "c"]:
+        """Return the factors of the classes, for a mean prediction of all nodes."""
+        return (self.expected / mean.clamp_min(1e-6)) ** self.strength
+
+
+def rescale(p: Float[Tensor, "n c"], factors: Float[Tensor, "c"] | None) -> Float[Tensor, "n c"]:
+    """Return the rows times the factors of their columns, scaled to sum one; zero rows stay."""
+    if factors is None:
+        return p
+    scaled = p * factors
+    return scaled / scaled.sum(-1, keepdim=True).clamp_min(1e-12)
+
+
 def gate_weights(
     p: Float[Tensor, "n c"], gate: float, class_weights: Float[Tensor, "c"] | None
 ) -> Bool[Tensor, "n"] | Float[Tensor, "n"]:
@@ -123,14 +150,16 @@ def consistency(
     gate: float,
     n_nodes: int | None = None,
     class_weights: Float[Tensor, "c"] | None = None,
+    factors: Float[Tensor, "c"] | None = None,
 ) -> Float[Tensor, ""]:
     r"""Consistency of views, :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`.
 
     :math:`q` is the tempered mean of the views' probabilities, without a gradient; :math:`w_i` is
     1 if that mean is confident (times its class weight, if ``class_weights`` are given), else 0.
-    ``n_nodes`` is :math:`N` over all processes, if some nodes are in others.
+    ``n_nodes`` is :math:`N` over all processes, if some nodes are in others; ``factors`` are those
+    of :class:`ShareAlignment`.
     """
-    mean = average_views(views)
+    mean = rescale(average_views(views), factors)
     weight = gate_weights(mean, gate, class_weights)
     return squared_distance_loss(views, temper(mean, temperature), weight, n_nodes)
 
@@ -144,6 +173,7 @@ def smoothness_of_predictions(
     gate: float,
     n_nodes: int | None = None,
     class_weights: Float[Tensor, "c"] | None = None,
+    factors: Float[Tensor, "c"] | None = None,
 ) -> Float[Tensor, ""]:
     r"""GLR on the predictions, :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`.
 
@@ -158,6 +188,6 @@ def smoothness_of_predictions(
     is_known = known.sum(-1, keepdim=True) > 0
     mean = torch.where(is_known, known, average_views(views))
     by_class = (adj @ mean.contiguous()).T.contiguous() * inverse_degree
-    around = by_class.T
+    around = rescale(by_class.T, factors)
     weight = gate_weights(around, gate, class_weights)
     return squared_distance_loss(views, temper(around, temperature), weight, n_nodes)

@@ -13,7 +13,7 @@ VIEWS = ("methods", "axis", "graphs")
 
 @dataclass(frozen=True)
 class Axis:
-    """The parameter varied in a block: the split option ``rate``, the ``share``, or a setting."""
+    """The parameter varied in a block: an option of the split, the ``share``, or a setting."""
 
     key: str
     label: str
@@ -118,8 +118,8 @@ class Block:
         if self.axis is not None and value is not None:
             if self.axis.key == "share":
                 share = float(value)
-            elif self.axis.key == "rate":
-                options["rate"] = value
+            elif self.axis.key in ("rate", "n_per_class"):
+                options[self.axis.key] = value
             else:
                 settings[self.axis.key] = value
         method, damage = METHODS[method].on_graph(self.perturbation)
