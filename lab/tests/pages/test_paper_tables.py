@@ -133,8 +133,8 @@ def test_cells_and_times_of_all_targets_each_once(tmp_path):
     plan = plan_targets(targets, WANTED, tmp_path)
     n_cells = len({cell for target in targets for cell in list_cells(WANTED.choose_blocks(target))})
     assert plan_table(plan).rows == [
-        ["gcn", str(n_cells), str(n_cells), f"{3 * n_cells}"],
-        ["all", str(n_cells), str(n_cells), f"{3 * n_cells}"],
+        ["gcn", "1", str(n_cells), "1", f"{3 * n_cells}"],
+        ["all", "1", str(n_cells), "1", f"{3 * n_cells}"],
     ]
     left = f"the others need about {3 * (n_cells - 1)} core seconds."
     assert describe_plan(plan) == f"1 of {n_cells} cells are finished; {left}"
@@ -145,7 +145,7 @@ def test_without_earlier_times_nothing_is_promised(tmp_path):
     assert (
         describe_plan(plan) == "0 of 2 cells are finished; 2 have no earlier time to estimate from."
     )
-    assert plan_table(plan).rows[0] == ["gcn", "2", "2", "–"]
+    assert plan_table(plan).rows[0] == ["gcn", "1", "2", "0", "–"]
 
 
 # Goals

@@ -228,11 +228,6 @@ class Plan:
     n_unknown: int  # unfinished cells without an estimate
 
     @property
-    def datasets(self) -> list[str]:
-        """Data sets in the order of the cells."""
-        return list(dict.fromkeys(dataset for _, dataset in self.n_cells))
-
-    @property
     def methods(self) -> list[str]:
         """Methods in the order of the cells."""
         return list(dict.fromkeys(method for method, _ in self.n_cells))

@@ -9,7 +9,6 @@ from glnn.data.files import atomic_write
 from glnn.exceptions import MissingDependencyError
 from glnn_lab.experiments.aggregate import busy_seconds
 from glnn_lab.experiments.blocks import Block, Entry
-from glnn_lab.experiments.datasets import dataset_title
 from glnn_lab.experiments.machine import machine_facts
 from glnn_lab.experiments.records import BlockResults, ResultStore, join_results
 from glnn_lab.experiments.runner import Plan, ProgressCallback, make_plan, run_grid
@@ -211,17 +210,16 @@ def plan_targets(targets: Sequence[Target], wanted: RunRequest, folder: Path) ->
 
 
 def plan_table(plan: Plan) -> PlainTable:
-    """Tabulate the number of cells, and the seconds of methods with known times."""
+    """Tabulate the cells of each method, and the seconds of those with known times."""
     rows = []
-    for method in plan.methods:
-        counts = [plan.n_cells.get((method, d), 0) for d in plan.datasets]
-        known = sum(plan.seconds.get((method, d), 0.0) for d in plan.datasets)
-        numbers = [str(n) if n else MISSING for n in counts]
-        rows.append([method, *numbers, str(sum(counts)), f"{known:,.0f}" if known else MISSING])
-    sums = [sum(plan.n_cells.get((m, d), 0) for m in plan.methods) for d in plan.datasets]
-    total = sum(plan.seconds.values())
-    rows.append(["all", *map(str, sums), str(sum(sums)), f"{total:,.0f}" if total else MISSING])
-    header = ["method", *(dataset_title(d) for d in plan.datasets), "cells", "core seconds"]
+    for method in (*plan.methods, "all"):
+        keys = [key for key in plan.n_cells if method in (key[0], "all")]
+        known = sum(plan.seconds.get(key, 0.0) for key in keys)
+        counts = [sum(n.get(key, 0) for key in keys) for n in (plan.n_cells, plan.n_done)]
+        n_datasets = len({dataset for _, dataset in keys})
+        numbers = [str(n) for n in (n_datasets, *counts)]
+        rows.append([method, *numbers, f"{known:,.0f}" if known else MISSING])
+    header = ["method", "data sets", "cells", "finished", "core seconds"]
     return PlainTable("Cells to run, each once", header, rows)
 
 
