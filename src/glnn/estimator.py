@@ -569,7 +569,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Nodes have the names of the training rows (their numbers as text if there are no names)
         and the attributes ``class``, ``probability`` and ``given_label`` (empty if unlabelled).
         Edges have ``weight`` and ``origin`` (``given`` or ``learned``); given edges also have
-        ``trust``, the fraction of their weight that the learned graph kept.
+        ``trust``, which is ``edge_trust_``.
         """
         from glnn.report.export import build_network
         from glnn.report.results import collect_model_results
