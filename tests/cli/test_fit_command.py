@@ -39,7 +39,7 @@ def test_an_embedded_set_leaves_a_whole_run_folder_and_what_was_measured(glnn, t
     assert (outcome.code, outcome.err) == (0, "")
     assert sorted(path.name for path in run.iterdir()) == sorted(RUN_FILES)
     assert "one fit, 5 folds, 4 rivals" in outcome.out
-    for word in ("GLNN", "boosted trees", "ahead in accuracy", "by chance", "glnn suggest"):
+    for word in ("GLNN", "boosted trees", "lead of this fit", "by chance", "glnn suggest"):
         assert word in outcome.out
     assert str(run / "report.html") in outcome.out.replace("\n", "")
     metrics = json.loads((run / "metrics.json").read_text())

@@ -327,7 +327,7 @@ def search_frames(results: Results) -> list[Frame]:
         lines.append((str(k + 1), f"{value:.4f}", *shown))
     words = (
         "Each trial is scored on labels that its fits had not seen. The best of many trials is "
-        "partly lucky, so its score is too optimistic; that of the nested estimate is not."
+        "best partly by luck, so its score is too optimistic; the nested estimate is not."
     )
     head = ("trial", search.goal.replace("_", " "), *search.params)
     draw = partial(trials_chart, search)
