@@ -290,6 +290,7 @@ def map_section(results: Results, shown: PageSubset) -> dict[str, Any]:
 _CURVES = ("loss", "validation_loss", "validation_accuracy")
 _CHOICE_NAMES = {
     "mixture": "models and their weights",
+    "learned graph": "the graph shown",
     "signal": "how rows are compared",
     "n_rounds": "rounds of graph learning",
 }
