@@ -1,8 +1,8 @@
 """Learn a graph on its own
 ========================
 
-From features, from a given graph, or from both; what its certificate says; and why a graph that
-misleads needs labels to be found out.
+A graph is learned from features, and from features and a given graph together. The example shows
+its certificate, and that labels are needed to find out whether the given graph is misleading.
 """
 
 import argparse
@@ -34,8 +34,9 @@ for name, data in (
     print(f"from features:     {share(data, from_features.adjacency):.3f}")
     print(f"from both:         {share(data, from_both.adjacency):.3f}")
 
-# Both together are better than either where both are worth something. Without labels nothing says
-# which of the two misleads, and the learned graph stays close to the given one. Labels can tell:
+# Features and graph together are better than either alone if both are informative. Without labels
+# there is no way to know which of the two is misleading, and the learned graph stays close to the
+# given one. With labels the fit finds out:
 y = np.where(np.arange(data.n_nodes) % 5 == 0, data.labels, -1)
 clf = GLNNClassifier(random_state=0, n_epochs=args.epochs).fit(data.features, y, data.graph)
 print(f"with 60 labels:    {share(data, clf.graph_):.3f}, {clf.choices_['mixture']}")

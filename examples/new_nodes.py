@@ -1,7 +1,8 @@
 """Nodes that arrive after training
 ================================
 
-They are classified without a new fit, and the model is kept in a folder without pickle.
+New nodes are classified without a new fit. The model is saved to a folder, without pickle, and
+loaded again.
 """
 
 import argparse

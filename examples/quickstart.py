@@ -1,7 +1,7 @@
 """Digits from five labels of each
 ===============================
 
-No graph is given; one is learned.
+The graph is learned from the features; none is given.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """In a pipeline and a grid search
 ===============================
 
-``GLNNClassifier`` goes where any classifier of scikit-learn goes.
+``GLNNClassifier`` can be used like any classifier of scikit-learn.
 """
 
 import argparse

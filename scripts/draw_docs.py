@@ -116,33 +116,29 @@ def rounds() -> Sketch:
 def layers() -> Sketch:
     """Show that imports point downwards only."""
     rows = (
-        ("cli", "studio", "report", "tuning"),
-        ("evaluation", "pyg", "estimator"),
-        ("quality",),
-        ("engine",),
-        ("nn", "solver", "data"),
-        ("objective",),
-        ("graph",),
-        ("distributed",),
+        (GREY, "cli", "the command"),
+        (GREY, "studio", "labelling on a page"),
+        (GREY, "report", "run folders and the report page"),
+        (GREY, "tuning", "choice of parameters"),
+        (ORANGE, "evaluation pyg", "evaluation; PyTorch Geometric"),
+        (ORANGE, "estimator", "scikit-learn's interface"),
+        (ORANGE, "quality", "how good the predictions are"),
+        (GREEN, "engine", "graph step and classifier step in turn"),
+        (BLUE, "nn solver data", "networks; the exact graph step; files"),
+        (BLUE, "objective", "one class for each term"),
+        (BLUE, "graph", "how a graph is stored"),
+        (BLUE, "distributed", "the processes of a fit"),
+        (BLUE, "_utils", "checks of arguments, threads"),
+        (BLUE, "exceptions", "errors and warnings"),
     )
-    words = (
-        "for people",
-        "for programs",
-        "is the answer any good?",
-        "two steps in turn",
-        "networks, the solver, files",
-        "one class a term",
-        "how a graph is stored",
-        "the processes of a fit",
-    )
-    fills = (GREY, GREY, ORANGE, GREEN, BLUE, BLUE, BLUE, BLUE)
-    s = Sketch(860, 52 * len(rows) + 30, "The layers of the library; imports point downwards")
-    for k, (names, word, fill) in enumerate(zip(rows, words, fills)):
-        y, width = 20 + 52 * k, (520 - 10 * (len(names) - 1)) / len(names)
+    s = Sketch(860, 38 * len(rows) + 30, "The layers of the library; imports point downwards")
+    for k, (fill, layer, words) in enumerate(rows):
+        names = layer.split()
+        y, width = 16 + 38 * k, (480 - 10 * (len(names) - 1)) / len(names)
         for j, name in enumerate(names):
-            s.box(40 + j * (width + 10), y, width, 40, name, fill=fill)
-        s.text(580, y + 25, word, is_soft=True, anchor="start")
-    s.arrow((20, 24), (20, 52 * len(rows) + 6))
+            s.box(40 + j * (width + 10), y, width, 31, name, fill=fill)
+        s.text(540, y + 20, words, is_soft=True, anchor="start")
+    s.arrow((20, 20), (20, 38 * len(rows) + 8))
     return s
 
 
@@ -165,8 +161,8 @@ def sources() -> Sketch:
         140,
         "readers",
         "names matched, text encoded,",
-        "gaps filled, bombs refused",
-        "one line when it is wrong",
+        "gaps filled, sizes checked,",
+        "errors of one line",
         fill=ORANGE,
     )
     s.box(560, 80, 140, 140, "NodeData", "features, labels,", "graph, ids", "checked, read-only")
@@ -179,23 +175,23 @@ def sources() -> Sketch:
 
 def run_folder() -> Sketch:
     """Show how a run folder is replaced."""
-    s = Sketch(860, 250, "A run folder is written beside its place and swapped in one move")
+    s = Sketch(860, 250, "A run is written to a temporary folder that replaces the final one")
     steps = (
-        (GREY, ("earlier run", "in its place")),
-        (BLUE, ("new run beside it", ".NAME.glnn-new")),
-        (BLUE, ("forced to the disk", "every file")),
-        (GREEN, ("exchanged", "in one move")),
-        (GREEN, ("earlier removed", "new run in its place")),
+        (GREY, ("earlier run", "in the final folder")),
+        (BLUE, ("new run next to it", ".NAME.glnn-new")),
+        (BLUE, ("flushed to disk", "every file")),
+        (GREEN, ("exchanged", "in one operation")),
+        (GREEN, ("old run removed", "new run in its place")),
     )
     s.chain(150, 70, steps)
     s.arrow((15, 150), (520, 150))
-    s.text(268, 175, "killed here: the earlier run, every byte of it", is_soft=True)
+    s.text(268, 175, "killed here: the earlier run is unchanged", is_soft=True)
     s.arrow((526, 150), (845, 150))
-    s.text(685, 175, "killed here: the new run", is_soft=True)
+    s.text(685, 175, "killed here: the new run is complete", is_soft=True)
     s.text(
         430,
         220,
-        "A lock keeps a second writer out; what a killed run left beside, the next one removes.",
+        "A lock prevents a second writer. The next run removes what a killed one left.",
         is_soft=True,
     )
     return s
@@ -220,12 +216,12 @@ def processes() -> Sketch:
         230,
         94,
         "network, labels,",
-        "one number a node",
+        "one number per node:",
         "whole in every process",
         fill=GREY,
         soft=2,
     )
-    s.box(600, 150, 230, 88, "what travels", "rows that a product touches,", "sums of gradients")
+    s.box(600, 150, 230, 88, "exchanged", "rows that a product needs,", "sums of gradients")
     s.arrow((545, 117), (595, 180), dashed=True)
     s.arrow((545, 217), (595, 210), dashed=True)
     s.text(430, 265, "The graph is the same for any number of processes.", is_soft=True)
@@ -245,7 +241,7 @@ def folds() -> Sketch:
                 100 + 62 * k, 40 + 42 * row, 56, 34, "hidden" if k == row else "", fill=fill, soft=0
             )
     s.text(255, 25, "labels")
-    s.text(255, 275, "the whole fit runs without the hidden ones", is_soft=True)
+    s.text(255, 275, "the whole fit runs without the hidden labels", is_soft=True)
     s.arrow((415, 145), (475, 145))
     s.box(480, 105, 140, 80, "predictions for", "hidden labels", fill=ORANGE, soft=2)
     uses = (

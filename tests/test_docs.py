@@ -29,7 +29,7 @@ def test_the_layers_are_those_of_the_import_contract(text):
     assert drawn == layers()
 
 
-def test_every_room_of_the_table_is_there_with_all_its_files():
+def test_every_package_of_the_table_is_there_with_all_its_files():
     rows = re.findall(r"^\| `(\w+)(/|\.py)` \|.*\|(.*)\|$", ARCHITECTURE, re.MULTILINE)
     assert {name for name, _, _ in rows} == {p for layer in layers() for p in layer.split(" | ")}
     for name, kind, files in rows:

@@ -135,7 +135,8 @@ def table_lines(draws: Sequence[Mapping[str, Any]]) -> list[str]:
 def time_lines(times: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the table of times, from the lines of studio_times.py."""
     lines = [
-        "| data | label to next proposal, ms: median / 90 % / most | refit, s | of a cold fit |",
+        "| data | label to next proposal, ms: median / 90 % / maximum | refit, s "
+        "| ratio to a new session |",
         "|---|---|---|---|",
     ]
     for one in times:
@@ -159,25 +160,25 @@ def page_text(draws: Sequence[Mapping[str, Any]], times: Sequence[Mapping[str, A
     ]
     budgets = ", ".join(f"{count} for {name}" for name, count in BUDGET.items())
     parts = [
-        "# The studio: labels saved, and waits",
+        "# The studio: labels saved, and waiting times",
         "How many labels does it take to reach 90 % of the final accuracy? A hidden column answers "
         "in place of a person, once for the rows that the studio proposes and once for rows in "
-        "random order; a quick fit follows each label, and the accuracy is that on all rows "
+        "random order. A quick fit follows each label, and the accuracy is that on all rows "
         f"without a label. The final accuracy is the better of the two orders with all labels "
         f"({budgets}). The goal counts as reached when three fits in a row reach it. Seeds "
         f"{seeds[0]} to {seeds[-1]}: a seed draws the random order and the fits, and for the "
-        "customers a table of 800 rows with a graph of which a part is wrong. The difference is "
+        "customers a table of 800 rows with a partly wrong graph. The difference is "
         "the mean over draws ± its standard error.",
         "\n".join(table_lines(draws)),
         " ".join([*missed, "Each draw is a line of [oracle.json](studio/oracle.json)."]),
         "    python lab/scripts/studio_oracle.py digits cora customers --first-seed 300 "
         "--jobs 2 --out docs/results/studio/oracle.json\n"
         "    python lab/scripts/studio_oracle.py --page docs/results/studio/oracle.json",
-        "## Waits",
-        "Seconds by the clock on two cores that did nothing else. The first column is from a label "
-        "to the next proposal while a fit was running in the background; the second is one quick "
-        "refit after a label, then its ratio to the same fit in a new session. The tables are "
-        "generated, with 20 columns.",
+        "## Waiting times",
+        "Wall-clock times on two otherwise idle cores. The first column is the time from a label "
+        "to the next proposal while a fit was running in the background. The second is the time of "
+        "one quick refit after a label; the third is its ratio to the same fit in a new session. "
+        "The tables are generated, with 20 columns.",
         "\n".join(time_lines(times)),
         "    python lab/scripts/studio_times.py cora 10000 20000 > docs/results/studio/times.jsonl",
     ]

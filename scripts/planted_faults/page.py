@@ -28,7 +28,7 @@ def page(records, reasons):
             "One small change of an operator, a number or a condition at a time, drawn at random",
             "from each module of the packages below; the tests that reach the changed line are run",
             "until one fails. A fault that makes them run without end counts as noticed.",
-            "`make mutants` does it again, and goes on where it was stopped.",
+            "`make mutants` repeats this, and continues where it was stopped.",
             "",
             "| package | planted | noticed | share |",
             "|---|---|---|---|",

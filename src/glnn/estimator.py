@@ -142,8 +142,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a graph from features and a few labels, and classify its nodes.
 
     ``fit`` alternates between two steps. The graph step learns a sparse weighted graph by solving
-    a convex problem; the classifier step trains a graph neural network on that graph. Rows without
-    a label take part in both; ``-1`` in ``y`` marks them, as in scikit-learn.
+    a convex problem; the classifier step trains a graph neural network on that graph. The preset
+    ``default`` trains several models and mixes their predictions (``mixture_``). Rows without a
+    label take part, too; ``-1`` in ``y`` marks them, as in scikit-learn.
 
     Most fits need no parameter. The first four are worth knowing.
 
@@ -200,9 +201,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     mixture_
         Weight of each track, by name. A track is a complete way to classify: ``learned`` (the
         learned graph), ``features`` (the same without the given graph), ``far`` (many propagation
-        steps), ``linear`` and ``hops`` (heads on propagated columns), and where the features say
-        nothing ``spectral`` (eigenvectors of the given graph). Probabilities are the weighted mean
-        of theirs; the weights are found on labels that the tracks have not seen.
+        steps), ``linear`` and ``hops`` (heads on propagated columns), and, where the features carry
+        no information, ``spectral`` (eigenvectors of the given graph). Probabilities are the
+        weighted mean of theirs; the weights are found on labels that the tracks have not seen.
     encoder_
         How ``encode="auto"`` encodes the columns of a frame, or ``None``; ``encoder_.describe()``
         lists the columns and what was done with each.
@@ -219,7 +220,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    With ``validation`` the epoch with the lowest loss on those rows is kept; otherwise the last.
+    With ``validation`` the epoch with the lowest loss on those rows is kept; otherwise the mean of
+    the parameters over the second half of the epochs (in the preset ``paper`` the last epoch).
     A row that equals a training row gets its prediction. Any other row is a new node: its edges to
     the training rows are found by solving the graph problem for this one row. In a fit over several
     processes each one passes its own rows, and attributes with one row per node hold all nodes in
@@ -325,7 +327,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ``None``, an adjacency matrix or a ``2 x E`` array of node numbers; or a networkx graph
             or a DataFrame of edges (source, target, optional weight) that refers to rows by name.
         validation
-            Numbers or mask of labelled rows that only choose the epoch and calibrate.
+            Numbers or mask of labelled rows that do not train: they choose the epoch, find the
+            weights of the tracks and calibrate.
         ids
             Names of the rows; default: the index of a DataFrame ``X`` (or of a Series ``y`` without
             ``X``), else numbers from 0.
@@ -569,7 +572,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Nodes have the names of the training rows (their numbers as text if there are no names)
         and the attributes ``class``, ``probability`` and ``given_label`` (empty if unlabelled).
         Edges have ``weight`` and ``origin`` (``given`` or ``learned``); given edges also have
-        ``trust``, the fraction of their weight that the learned graph kept.
+        ``trust``, which is ``edge_trust_``.
         """
         from glnn.report.export import build_network
         from glnn.report.results import collect_model_results

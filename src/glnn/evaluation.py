@@ -67,7 +67,7 @@ def evaluate(
         Names of the rows, as in ``fit``.
     rivals
         Methods to compare with. ``"auto"``: ``majority`` (the largest class),
-        ``logistic_regression``, ``label_spreading`` and ``boosted_trees``, each with the defaults
+        ``logistic_regression``, ``label_spreading`` and ``boosted_trees``, nearly with the defaults
         of scikit-learn; with a graph also ``gcn`` on it, ``logistic_regression_neighbors`` and
         ``boosted_trees_neighbors``, on each row joined with the means of its neighbours at one and
         two hops. ``None``: none. A list of these names: only those. A dictionary of names and

@@ -32,7 +32,7 @@ def test_the_line_on_the_graph_counts_links_and_shares(results):
     line = describe_graph(results)
     assert line.startswith("graph: 91 links, 9.1 a node;") and share in line
     given = describe_graph(dataclasses.replace(results, given=results.adjacency))
-    assert "91 of 91 given ones kept, 0 added" in given
+    assert "91 of 91 given links kept, 0 added" in given
     assert "labels" not in describe_graph(unjudged(results, [0, 1]))
 
 

@@ -69,4 +69,4 @@ def test_the_found_weight_gives_the_same_graph_directly(rng, make_features):
 def test_a_degree_out_of_reach_is_told(rng, make_features):
     learned = learn_graph(make_features(30, 3, rng), n_neighbors=100)
     assert learned.weights.sparsity == 0
-    assert "wanted 100" in learned.certificate.notes[0]
+    assert "should be 100" in learned.certificate.notes[0]

@@ -228,7 +228,7 @@ def test_the_headline_says_what_its_numbers_are(blocks):
     words = render_headline(blocks(2))
     caption, table = words.split("\n\n")
     assert "2 runs" in caption
-    assert "seeds from 300 to 301" in caption
+    assert "seeds 300 to 301" in caption
     assert "glnn reproduce accuracy" in caption
     assert table.startswith("| setting | GLNN, default |")
 

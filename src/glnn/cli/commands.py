@@ -196,7 +196,7 @@ def predict(
         typer.Option(help="Escape text in FILE that a spreadsheet would run as a formula."),
     ] = True,
 ) -> None:
-    """Classify new rows with the model of a run, by their links to its most similar rows."""
+    """Classify new rows with the model of a run, through their links to similar rows."""
     from glnn.data import write_predictions
     from glnn.report.predict import predict_rows
     from glnn.report.text import format_count

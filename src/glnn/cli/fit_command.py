@@ -76,7 +76,7 @@ class Interruption:
         if self._number:
             raise KeyboardInterrupt
         self._number = number
-        what = "glnn: stopping after this step; press again to stop at once"
+        what = "glnn: stopping after this step; press Ctrl-C again to stop at once"
         print(what, file=sys.stderr, flush=True)
 
 

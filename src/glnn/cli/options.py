@@ -23,7 +23,7 @@ OPTIONS: dict[str, Any] = {
         show_default=False,
     ),
     "run": typer.Argument(help="Run folder of glnn fit.", show_default=False),
-    "id_column": _data("--id", help="Column of ids; 'id' if there is one."),
+    "id_column": _data("--id", help="Column of ids; by default 'id', or it is recognised."),
     "label_column": _data(
         "--label",
         help="Column of labels; 'label' if there is one. Rows with an empty cell are predicted.",
@@ -45,16 +45,18 @@ OPTIONS: dict[str, Any] = {
         "repeatable.",
         show_default=False,
     ),
-    "na": _data(metavar="VALUE", help="A cell that means missing, repeatable.", show_default=False),
+    "na": _data(
+        metavar="VALUE", help="A cell value that means missing; repeatable.", show_default=False
+    ),
     "sheet": _data(help="Sheet of a workbook; by default the first."),
     "source_column": _data(
-        "--source", help="Column of the edge list where edges begin; by default found."
+        "--source", help="Column of the edge list where edges begin; by default recognised."
     ),
     "target_column": _data(
-        "--target", help="Column of the edge list where edges end; by default found."
+        "--target", help="Column of the edge list where edges end; by default recognised."
     ),
     "weight_column": _data(
-        "--weight", help="Column of the edge list with weights, or none; by default found."
+        "--weight", help="Column of the edge list with weights, or none; by default recognised."
     ),
     "labels": _data(help="Table of ids and labels, if they are not in FILE."),
     "graph": _data(
@@ -96,17 +98,17 @@ OPTIONS: dict[str, Any] = {
     "settings": _method(
         "--set",
         metavar="NAME=VALUE",
-        help="Any other setting, repeatable: of the fit (n_neighbors=15, head=gcn, "
+        help="Any other setting; repeatable: of the fit (n_neighbors=15, head=gcn, "
         "class_weight=balanced), or of reading a table (delimiter, decimal, encoding; "
         "on_unknown=drop for labels and edges of ids that are not in FILE; exact_labels=true).",
         show_default=False,
     ),
     "out": _output(help="Run folder; by default runs/NAME-PRESET-SEED."),
-    "overwrite": _output("--overwrite", help="Replace what is there."),
+    "overwrite": _output("--overwrite", help="Replace existing files."),
     "resume": _output("--resume", help="Resume a run that was interrupted or killed."),
     "checkpoint": _output(
         help="Folder for the state after each round, to resume from; by default next to the run "
-        "folder, until the run is finished. Required with several processes.",
+        "folder, until the run is finished. Several processes keep no state without it.",
     ),
     "quiet": _output("--quiet", help="Print nothing but errors."),
     "verbose": _output(

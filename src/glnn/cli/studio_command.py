@@ -16,7 +16,7 @@ EXAMPLES = """[bold]Examples[/bold]
 
 glnn studio people.csv --label job  [dim]# opens a page; labels so far are in the column job[/dim]
 
-glnn studio runs/people-studio  [dim]# go on where you were[/dim]
+glnn studio runs/people-studio  [dim]# continue where you stopped[/dim]
 
 glnn studio digits --oracle label --budget 50  [dim]# how fast would it learn?[/dim]"""
 
@@ -41,7 +41,7 @@ def studio(
         typer.Option(
             metavar="COLUMN",
             help="Label by this column instead of a page, and print the accuracy on the other "
-            "rows; for data that are no table, by their labels.",
+            "rows; for data other than a table, label by their own labels.",
         ),
     ] = None,
     budget: Annotated[int, typer.Option(min=2, help="Labels that the oracle gives.")] = 50,

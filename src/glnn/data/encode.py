@@ -314,8 +314,9 @@ def _describe_half_numbers(column: pd.Series, name: str) -> str:
     n_words = sum(counts[word] for word in words)
     if not n_words or 2 * n_words > counts.total() - counts[""]:
         return ""
-    listed = list_names("read as text, though most cells are numbers; cells such as", words)
-    return f"{listed} are none; {_as_option(name, 'number')} reads those as gaps"
+    listed = list_names("read as text because of", words)
+    advice = f"{_as_option(name, 'number')} reads those cells as gaps"
+    return f"{listed}, though most cells are numbers; {advice}"
 
 
 def _describe_marks(column: pd.Series, numbers: np.ndarray, name: str, marks: NumberMarks) -> str:
@@ -323,15 +324,16 @@ def _describe_marks(column: pd.Series, numbers: np.ndarray, name: str, marks: Nu
     notes, cells = [], strip_cells(column)
     if marks.words:
         n_words = sum(cell in marks.words for cell in cells)
-        said = "1 cell" if n_words == 1 else f"{n_words:,} cells"
-        notes.append(f"{list_names(f'{said} read as gaps among numbers:', marks.words)}")
+        said = "1 cell read as a gap" if n_words == 1 else f"{n_words:,} cells read as gaps"
+        notes.append(list_names(f"{said} among numbers:", marks.words))
     if marks.unit or marks.decimal:
         odd = (k for k, c in enumerate(cells) if not re.fullmatch(r"\d*|\d+\.\d+", c))
         row = next((k for k in odd if not np.isnan(numbers[k])), 0)
         notes.append(f"cells such as {quote(cells[row])} read as {numbers[row]:.10g}")
     known = " ".join(f"--na {shlex.quote(word)}" for word in marks.words[:3])
     confirm = f", {known} confirms it" if known and all(map(is_placeholder, marks.words)) else ""
-    return f"{', '.join(notes)}; {_as_option(name, 'category')} reads text{confirm}"
+    as_text = f"{_as_option(name, 'category')} reads the column as text"
+    return f"{', '.join(notes)}; {as_text}{confirm}"
 
 
 def _fit_dates(
@@ -618,7 +620,7 @@ def warn_of_notes(encoder: TableEncoder) -> None:
     """Warn of columns that are left out or doubtful, in words for Python."""
     notes = "; ".join(encoder.notes())
     if notes:
-        advice = "In Python, encode={'zip': 'number'} stands for --as zip=number"
+        advice = "In Python, encode={'zip': 'number'} does the same as --as zip=number"
         warnings.warn(f"{notes}. {advice}.", stacklevel=3)
 
 

@@ -847,7 +847,9 @@ def describe_names(cells: Sequence[str], frame: pd.DataFrame) -> Iterator[str]:
         for k, cell in enumerate(cells[:20])
     )
     if 2 * n_data >= min(len(cells), 20) > 0:
-        yield list_names("table: if its first line is data, add one with names; it has", names)
+        yield list_names(
+            "table: if the first line is data, add one of names above it; it has", names
+        )
     new = [name for cell, name in zip(cells, names) if name not in (cell, "id")]
     if new:
         yield list_names("table: columns without a name of their own are called", new)

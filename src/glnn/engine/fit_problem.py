@@ -24,7 +24,7 @@ class FitProblem:
     features: Any  # dense array or CSR matrix, one row per node
     labels: Labels  # class numbers of all training nodes
     graph: sp.csr_matrix | None = None  # symmetric adjacency matrix, checked before
-    validation: Labels | None = None  # nodes used to choose the epoch, the head and the signal
+    validation: Labels | None = None  # nodes used to choose epochs and the tracks' weights
     peers: Peers = field(default=SINGLE_PROCESS)
     folds: Folds | None = None  # labels to hide in turn, where there are no validation nodes
 

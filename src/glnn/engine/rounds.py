@@ -2,8 +2,8 @@ r"""The tracks of a fit: each takes its rounds, and labels they have not seen fi
 
 With validation nodes the tracks are trained once and judged on these nodes. Without them they are
 first trained without a fold of the labels, once for each fold, and judged on that fold; then those
-that count are trained on all labels. Every training begins with the first rounds of all tracks;
-those with a negligible weight stop there.
+that count are trained on all labels. A training begins with the first rounds of all tracks that
+were not given up; those with a negligible weight stop there and take no part in later trainings.
 
 The class probabilities of a fit are :math:`p(c \mid v) = \sum_t w_t\, p_t(c \mid v)`, summed over
 its tracks :math:`t`. The weights maximise

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 # How intervals are computed, for every place that shows one.
 INTERVAL_NOTE = (
     "brackets are 95 % intervals (Wilson's formula for accuracy, precision and recall, a bootstrap "
-    "over nodes for the rest), as wide as if half as many labels had been judged, because errors "
-    "on a graph are not independent"
+    "over nodes for the rest), as wide as for half as many labels, because errors on a graph are "
+    "not independent"
 )
 
 
@@ -215,7 +215,9 @@ def _make_notes(folds: Folds, predictions: ScoredPredictions, classes: np.ndarra
     notes = []
     if folds.single.size:
         names = ", ".join(map(str, classes[folds.single]))
-        notes.append(f"classes with a single label train but cannot be judged: {names}")
+        notes.append(
+            f"classes whose only label cannot be hidden, so they are not evaluated: {names}"
+        )
     if folds.is_repeated:
         notes.append(
             f"some classes have fewer labels than folds: one of each is hidden in each of the "
@@ -224,7 +226,7 @@ def _make_notes(folds: Folds, predictions: ScoredPredictions, classes: np.ndarra
     never = np.setdiff1d(predictions.classes, predictions.predicted)
     if never.size:
         names = ", ".join(map(str, classes[never]))
-        notes.append(f"classes that are never predicted where their labels are hidden: {names}")
+        notes.append(f"classes that are never predicted on hidden labels: {names}")
     return notes
 
 

@@ -329,8 +329,8 @@ class Rival:
         if n_columns <= MAX_COLUMNS:
             return ""
         return (
-            f"{self.title}: the {MAX_COLUMNS} of {n_columns:,} columns that differ most between "
-            "the classes"
+            f"{self.title}: only the {MAX_COLUMNS} of {n_columns:,} columns that differ most "
+            "between the classes are used"
         )
 
 

@@ -66,7 +66,7 @@ def node_frame(results: Results) -> pd.DataFrame:
 def edge_frame(results: Results) -> pd.DataFrame:
     """Return a row for each learned edge; its origin is ``given`` or ``learned``.
 
-    The column ``trust``, if known, is the share of a given edge's weight that was kept.
+    The column ``trust``, if known, is ``edge_trust_`` of the given edges.
     """
     links = merge_links(results.adjacency, results.given)
     links = links.pick(links.fate != DROPPED)

@@ -104,7 +104,9 @@ def describe_graph(results: Results) -> str:
     if facts.n_isolated:
         words += f", {format_count(facts.n_isolated, 'node')} without one"
     if facts.n_given is not None:
-        words += f"; {facts.n_kept:,} of {facts.n_given:,} given ones kept, {facts.n_added:,} added"
+        words += (
+            f"; {facts.n_kept:,} of {facts.n_given:,} given links kept, {facts.n_added:,} added"
+        )
     if facts.equal_labels is not None:
         words += f"; between equal labels: {describe_equal_labels(results)}"
     return words
@@ -186,7 +188,7 @@ def label_sentence(results: Results) -> str:
 def final_notes(results: Results, *, verbose: bool) -> list[str]:
     """Return the notes on a run: warnings, labels that disagree with the model.
 
-    With ``verbose`` also what the solver and the fit say of their choices.
+    With ``verbose`` also the choices of the fit and the notes of the solver.
     """
     evaluation = results.evaluation
     notes = [] if evaluation is None else list(evaluation.notes)
@@ -250,7 +252,7 @@ def score_table(evaluation: Evaluation) -> Table:
     title = f"On {format_count(n_labels, 'test label')}, in %"
     if n_folds > 1:
         title = f"On {n_labels:,} hidden labels, {n_folds} folds, in %"
-    columns = ("accuracy", "balanced", "ahead in accuracy", "seconds")
+    columns = ("accuracy", "balanced", "lead of this fit", "seconds")
     table = number_table("method", *columns, title=title)
     scores = (evaluation.own, *evaluation.others)
     best = max(score.accuracy for score in scores)

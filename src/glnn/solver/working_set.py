@@ -131,8 +131,8 @@ def solve_for_degree(
     notes: tuple[str, ...] = ()
     if abs(degree - target) > 0.1 * target:
         notes = (
-            f"wanted {target:g} added neighbours a node, reached {degree:.3g} "
-            f"with a sparsity weight of {sparsity:.3g}",
+            f"the mean number of added neighbours should be {target:g}, but {degree:.3g} was "
+            f"reached, with a sparsity weight of {sparsity:.3g}",
         )
     return sparsity, dataclasses.replace(solved, iterations=iterations, rounds=rounds), notes
 

@@ -65,7 +65,7 @@ class Proposals:
         for row in self._rank(state, k - len(found)):
             found.append(self.card(state, self._ids[row], kind, self._reason(row, state)))
         for name in list(state.skipped)[: k - len(found)]:
-            reason = "It was put off, and no other row is left."
+            reason = "You skipped it before, and no other row is left."
             found.append(self.card(state, name, "skipped", reason))
         return found
 
@@ -83,18 +83,18 @@ class Proposals:
 
     def _reason(self, row: int, state: LabelState) -> str:
         if not self.answer.has_predictions:
-            return "Its label would say most about rows of which nothing is known yet."
+            return "It resembles the most rows about which nothing is known yet."
         pairs = self._probabilities(row)
         classes = " or ".join(f"{name} ({100 * share:.0f} %)" for name, share in pairs[:2])
         ends = self._neighbours(row)[0]
         n_open = sum(self._ids[end] not in state.labels for end in ends)
         links = f"{format_count(len(ends), 'link')}, {n_open:,} to rows without a label"
-        return f"Its label would make all predictions surer than any other. Now {classes}; {links}."
+        return f"Its label would reduce the uncertainty most. Now predicted {classes}; {links}."
 
     def _second_look(self, state: LabelState, row: str) -> dict[str, Any]:
         given, predicted, share = self._suspects[row]
         reason = (
-            f"A second look: its label is {given}, but a fit without it says {predicted} "
+            f"A second look: its label is {given}, but a fit without it predicts {predicted} "
             f"({100 * share:.0f} %). Change it, or keep it."
         )
         return self.card(state, row, "second look", reason)

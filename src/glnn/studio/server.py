@@ -275,7 +275,7 @@ def serve(
     """
     server = StudioServer(session, port)
     say(f"The studio is at {server.url}")
-    say("Labels are kept as you give them; press Ctrl-C to end.")
+    say("Every label is saved at once. Press Ctrl-C to stop.")
     if open_browser:  # in a thread, since a browser in the terminal would not return
         threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
     server.run()

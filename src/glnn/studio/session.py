@@ -76,7 +76,7 @@ class LabelSession:
     seed
         Of the fits.
     background
-        Whether fits start by themselves; without, only :meth:`fit` starts one.
+        Whether fits start by themselves; otherwise only :meth:`fit` starts one.
 
     Examples
     --------

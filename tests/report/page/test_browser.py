@@ -168,7 +168,7 @@ def test_a_node_is_found_by_its_id_and_by_keys_alone(open_page):
     assert tab.locator("#panel h3").inner_text() == "node-42"
     tab.locator("#search").fill("no such node")
     tab.keyboard.press("Enter")
-    assert "No node" in tab.locator("#status").inner_text()
+    assert "No row" in tab.locator("#status").inner_text()
     before = pixels(tab)
     tab.locator("#map-learned").focus()
     for key in ("+", "ArrowLeft", "Enter"):

@@ -42,8 +42,8 @@ def compare_page(result: Mapping[str, Any]) -> str:
         "# Time and memory side by side\n",
         f"Medians of {result['repeats']} interleaved repeats (least to most), "
         f"{result['threads']} thread(s). Memory: peak of a fresh process above its libraries, data "
-        "included. Ratios are medians of the ratios within each repeat; the processor's ratio "
-        "compares processor seconds, which other work on the machine disturbs less.",
+        "included. Ratios are medians of the ratios within each repeat; the column 'processor' "
+        "compares processor seconds, which other work on the machine affects less.",
     ]
     for name, part in result["datasets"].items():
         sizes = f"{part['n_nodes']:,} nodes, {part['n_edges']:,} edges"
@@ -130,7 +130,7 @@ def first_page(result: Mapping[str, Any]) -> str:
         f"{result['n_labels']} labels{epochs}, from the start of the command to the report: one "
         "fit, five folds, four rivals, picture and page. It runs alone and beside processes that "
         "only compute, with the threads that it chooses and with one. The ratios compare both: "
-        "1 or less means that the choice costs nothing. Other work on the machine disturbs "
+        "1 or less means that the choice costs nothing. Other work on the machine affects "
         "processor seconds less.\n",
     ]
     found = {(row["n_rows"], row["busy"], row["threads"]): row for row in result["rows"]}

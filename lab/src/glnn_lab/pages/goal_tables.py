@@ -24,7 +24,7 @@ def goals_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
         if verdict.ours is not None
     ]
     header = ["setting", "GLNN, default", "runs", "s a fit", "published", "goal", "met?"]
-    title = "Every goal: accuracy in %, mean ± standard deviation, and what it is held against"
+    title = "All goals: accuracy in %, mean ± standard deviation, and what it is compared with"
     return PlainTable(title, header, rows) if rows else None
 
 
@@ -44,7 +44,7 @@ def ablation_table(blocks: Sequence[BlockResults]) -> PlainTable | None:
         for value in block.values
     ]
     header = ["setting", METHODS[REFERENCE].title, *(METHODS[name].title for name in methods)]
-    title = "What each part is worth: the default, and points won or lost without the part"
+    title = "Contribution of each part: the default, and points gained or lost without the part"
     return PlainTable(title, header, rows) if rows and methods else None
 
 
@@ -59,10 +59,11 @@ def render_headline(blocks: Sequence[BlockResults]) -> str | None:
     low, high = min(found), max(found)
     runs = f"{low}" if low == high else f"{low} to {high}"
     caption = (
-        f"Test accuracy in %, mean ± standard deviation of {runs} runs of the default (seeds from "
-        f"{FIRST_SEED} to {FIRST_SEED + high - 1}), the best of\na row in bold; in the last column "
-        "the best number of a graph learner that others have published, from\ntheir own program "
-        "and draws. [All of it](docs/results/accuracy.md) is made by `glnn reproduce accuracy`."
+        f"Test accuracy in %, mean ± standard deviation of {runs} runs of the default (seeds "
+        f"{FIRST_SEED} to {FIRST_SEED + high - 1}). The best of each\nrow is bold. The last column "
+        "has the best number that others have published for a graph learner, from\ntheir own "
+        "program and draws. `glnn reproduce accuracy` makes the "
+        "[whole page](docs/results/accuracy.md)."
     )
     return f"{caption}\n\n{table.markdown(with_title=False)}\n"
 

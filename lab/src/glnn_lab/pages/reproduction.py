@@ -139,7 +139,10 @@ def render_page(done: Reproduction, pictures: Sequence[str] | dict[str, str]) ->
 # pages that other commands write into the same folder: title and command
 OTHER_PAGES = {
     "trust.md": ("Can the answers be trusted?", "python lab/scripts/trust.py"),
-    "studio.md": ("The studio: labels saved, and waits", "python lab/scripts/studio_oracle.py"),
+    "studio.md": (
+        "The studio: labels saved, and waiting times",
+        "python lab/scripts/studio_oracle.py",
+    ),
     "pyg_transform.md": (
         "PyTorch Geometric's networks on the learned graph",
         "python lab/scripts/pyg_transform.py",
@@ -160,8 +163,8 @@ def index_page(done: Sequence[Reproduction], folder: Path) -> str:
         if (folder / name).is_file()
     ]
     command = (
-        "Made by `make results`. Every run is a line of [results.jsonl](results.jsonl), and any "
-        "single one can be run again: see [how](../reproduce.md)."
+        "Made by `make results`. Every run is a line of [results.jsonl](results.jsonl), and each "
+        "one can be [run again](../reproduce.md)."
     )
     return "\n".join(["# Results", "", command, "", *links, "", facts_table(done), ""])
 

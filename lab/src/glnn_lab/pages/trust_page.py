@@ -44,7 +44,7 @@ def _gaps(rows: Rows, words: str = "") -> np.ndarray:
 def _mean_gap(rows: Rows) -> Finding:
     gaps, raw = _gaps(rows), _gaps(rows, "raw ")
     words = (
-        f"{gaps.mean():+.3f}, {np.abs(gaps).mean():.3f} without signs (raw {raw.mean():+.3f}, "
+        f"{gaps.mean():+.3f}, absolute {np.abs(gaps).mean():.3f} (raw {raw.mean():+.3f}, "
         f"{np.abs(raw).mean():.3f})"
     )
     return Finding(words, bool(abs(gaps.mean()) <= 0.04))
@@ -137,7 +137,7 @@ def _choice(rows: Rows) -> Finding:
 def _influence(rows: Rows) -> Finding:
     found = mean_over_draws(rows, "rank correlation")
     words = (
-        f"{found:.2f} at {rows[0]['nodes']} nodes that a label moves by 0.05; one fit and the "
+        f"{found:.2f} at {rows[0]['nodes']} nodes that a label changes by 0.05; one fit and the "
         f"others {mean_over_draws(rows, 'one fit'):.2f}, half of the {rows[0]['seeds']} seeds and "
         f"the other {mean_over_draws(rows, 'half against half'):.2f}"
     )
@@ -160,8 +160,8 @@ GOALS = (
     TrustGoal("confidence within 0.08 of accuracy in each draw", _every_gap, ("customers",)),
     TrustGoal("confidence at most 0.1 above accuracy on noise", _noise_gap, _NOISE),
     TrustGoal("noise is called no better than chance", _verdict, _NOISE),
-    TrustGoal("the interval holds the accuracy in 93 to 98 % of tables", _coverage, _FAIR),
-    TrustGoal("`predict_set(0.1)` holds the class of 0.87 to 0.93 of rows", _sets, _FAIR),
+    TrustGoal("the interval contains the accuracy in 93 to 98 % of tables", _coverage, _FAIR),
+    TrustGoal("`predict_set(0.1)` contains the class of 0.87 to 0.93 of rows", _sets, _FAIR),
     TrustGoal("right labels: at most 2 % are suspect", _right_labels, _FAIR),
     TrustGoal("10 % planted mistakes: precision 0.6, recall 0.5", _mistakes, _PLANTED),
     TrustGoal(

@@ -51,7 +51,7 @@ def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
     figure.line("confidence", "right", source=source, color=BLUE, width=2, legend_label="measured")
     figure.scatter("confidence", "right", size="size", source=source, color=BLUE, name="hover")
     _hover(
-        figure, {"confidence": "@confidence{0 %}", "right": "@right{0 %}", "nodes": "@count{0,0}"}
+        figure, {"confidence": "@confidence{0 %}", "right": "@right{0 %}", "rows": "@count{0,0}"}
     )
     figure.x_range.start, figure.x_range.end = 0, 1.02
     figure.y_range.start, figure.y_range.end = 0, 1.05
@@ -218,9 +218,9 @@ def error_frames(results: Results) -> list[Frame]:
         parts = reliability(evaluation.own.predictions)
         bins = list(zip(*(parts[key].tolist() for key in ("confidence", "accuracy", "count"))))
         error = format_percent(evaluation.own.metrics["calibration_error"].value)
-        words = "The accuracy of the predictions at each level of confidence. The mean difference "
-        words += f"is {error}."
-        head, draw = ("confidence", "right", "nodes"), partial(reliability_chart, bins)
+        words = "The accuracy of the predictions at each level of confidence. The calibration "
+        words += f"error, their mean difference less what chance explains, is {error}."
+        head, draw = ("confidence", "right", "rows"), partial(reliability_chart, bins)
         lines = [(format_percent(c), format_percent(r), f"{n:,}") for c, r, n in bins]
         title = "Confidence and accuracy"
         found.append(Frame("chart-reliability", title, words, draw, head, lines))
@@ -238,7 +238,7 @@ def _balance(results: Results) -> Frame:
         "chart-balance",
         "Class balance",
         "The share of each class among the given labels and among all predictions.",
-        partial(bar_chart, names, series, "share of nodes", percent=True),
+        partial(bar_chart, names, series, "share of rows", percent=True),
         ("class", *series),
         list(zip(names, *columns)),
     )
@@ -262,8 +262,8 @@ def learning_frames(results: Results) -> list[Frame]:
         words = (
             "The graph step minimises the sum of these terms; each round solves its own problem."
         )
-        title = "The objective, term by term"
-        found.append(_bar_frame("terms", title, words, "term", terms, values, "value", ".4g"))
+        title, names = "The objective, term by term", [name.replace("_", " ") for name in terms]
+        found.append(_bar_frame("terms", title, words, "term", names, values, "value", ".4g"))
     return found + _curve_frames(results)
 
 
@@ -310,7 +310,7 @@ def _curve_frames(results: Results) -> list[Frame]:
         if any(column in values for _, values in curves for column in columns):
             head = ("stage", "epochs", *(f"last {column.replace('_', ' ')}" for column in columns))
             draw = partial(curves_chart, curves, columns, label, log)
-            words = "One stage after another."
+            words = "The stages of training, one after another."
             frames.append(Frame(f"chart-{name}", f"Training: {name}", words, draw, head, lines))
     return frames
 
@@ -327,7 +327,7 @@ def search_frames(results: Results) -> list[Frame]:
         lines.append((str(k + 1), f"{value:.4f}", *shown))
     words = (
         "Each trial is scored on labels that its fits had not seen. The best of many trials is "
-        "partly lucky, so its score is too optimistic; that of the nested estimate is not."
+        "best partly by luck, so its score is too optimistic; the nested estimate is not."
     )
     head = ("trial", search.goal.replace("_", " "), *search.params)
     draw = partial(trials_chart, search)

@@ -201,7 +201,7 @@ def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tupl
             pairs += flatten_settings(value, f"{prefix}{name}.")
             continue
         parts = value if isinstance(value, list | tuple) else [value]
-        text = "the preset's rule" if value is None else ", ".join(map(str, parts))
+        text = "by default" if value is None else ", ".join(map(str, parts))
         pairs.append((f"{prefix}{name}", text))
     return pairs
 

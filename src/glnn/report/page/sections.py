@@ -117,7 +117,7 @@ def _describe_basis(evaluation: Evaluation) -> str:
         return f"Measured on {n_labels} that the fit was not trained on; {INTERVAL_NOTE}."
     return (
         f"Measured on {n_labels}, hidden in turn in {n_folds} folds; {INTERVAL_NOTE}. For these "
-        "nodes the map and the table show predictions of fits that did not use their label."
+        "rows the map and the list show predictions of fits that did not use their label."
     )
 
 
@@ -159,11 +159,11 @@ def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
     for one in [] if results.evaluation is None else class_quality(results.evaluation):
         if any(one["name"] in warning for warning in warnings):
             continue
-        said = (("recall", "nodes are recognised"), ("precision", "predictions are right"))
+        said = (("recall", "rows are recognised"), ("precision", "predictions are right"))
         shares = [(one[part].value, what) for part, what in said]
         weak = [f"only {100 * n:.0f} % of its {what}" for n, what in shares if n < _WEAK]
         if weak:
-            about = f"{', '.join(weak)} ({one['n_nodes']} nodes)"
+            about = f"{', '.join(weak)} ({one['n_nodes']} rows)"
             sentences.append(f"Weak class {one['name']}: {about}.")
     return sentences
 
@@ -268,7 +268,7 @@ def error_section(results: Results) -> dict[str, Any]:
 def map_section(results: Results, shown: PageSubset) -> dict[str, Any]:
     """Return the counts of kept, added and dropped links, and a sentence on them."""
     n_kept, n_added, n_dropped = shown.fates
-    words = f"{format_count(len(shown.chosen), 'node')} and "
+    words = f"{format_count(len(shown.chosen), 'row')} and "
     words += f"{format_count(n_kept + n_added, 'learned link')}."
     if results.given is not None:
         words += (
@@ -290,6 +290,7 @@ def map_section(results: Results, shown: PageSubset) -> dict[str, Any]:
 _CURVES = ("loss", "validation_loss", "validation_accuracy")
 _CHOICE_NAMES = {
     "mixture": "models and their weights",
+    "learned graph": "the graph shown",
     "signal": "how rows are compared",
     "n_rounds": "rounds of graph learning",
 }
@@ -389,7 +390,7 @@ def model_card(results: Results, slices: Sequence[Slice]) -> Card:
         quality.append(f"Accuracy {shown} on {len(results.evaluation.own.predictions):,} {on}.")
     limits = [
         "Only the classes above can be predicted; a row of another kind still gets one of them.",
-        "Rows that differ from the labelled ones may be predicted less well than measured here.",
+        "The accuracy may be lower on rows that differ from the labelled ones.",
         *(f"{line[:1].upper()}{line[1:]}." for line in warning_lines(results)),
         *weak_classes(results),
         *(f"{one.name}: accuracy {format_share(one.accuracy)}." for one in slices if one.is_low),

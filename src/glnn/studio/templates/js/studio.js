@@ -58,7 +58,7 @@ async function makeStudio(root, link) {
     const { id } = card;
     const state = await send({ act, id, ...more });
     take(state, state.proposals[0] ?? null);
-    const done = { label: `labelled ${more.value}`, skip: "skipped", unsure: "marked as one you cannot tell" }[act];
+    const done = { label: `labelled ${more.value}`, skip: "skipped", unsure: "marked as \"cannot tell\"" }[act];
     announce(`${id} ${done}. ${card ? `Next row: ${card.id}` : "No row is left"}.`, root);
   });
 
@@ -112,7 +112,7 @@ function showProgress(root, now) {
   by("fit").textContent = fitWords(now.fit);
   by("fit").classList.toggle("running", Boolean(now.fit.running));
   by("fit-problem").hidden = !now.fit.error;
-  by("fit-problem").textContent = now.fit.error && `The last fit failed: ${now.fit.error} What is shown is from the fit before it.`;
+  by("fit-problem").textContent = now.fit.error && `The last fit failed: ${now.fit.error} The page shows the results of the fit before it.`;
   by("verdict").textContent = now.verdict.replaceAll(" %", "\u00a0%");
   by("undo").disabled = !now.undo;
   const { act, id, value } = now.undo ?? {};

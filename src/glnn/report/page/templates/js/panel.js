@@ -32,7 +32,7 @@ function nodeCard(model, node) {
     rows.push(["without its own label", model.className(model.judged[node])]);
   }
   if (model.isWrong(node)) rows.push(["judged", "wrong"]);
-  if (model.suspect(node)) rows.push(["label", "suspect: its features and neighbours suggest another class"]);
+  if (model.suspect(node)) rows.push(["label", "suspect: without it the model predicts another class"]);
   const bars = probabilityBars(model.ranked(node).map(([c, p]) => [model.classes[c], p]));
   const own = model.table.map(({ name }, k) => [name, model.cell(k, node)]);
   const values = own.length ? [element("h4", "Values of this row"), factList(own, "own")] : [];
@@ -70,7 +70,7 @@ function linkList(model, node, go) {
   const links = [...model.links(node)].sort((a, b) => model.weight[b] - model.weight[a]);
   const box = element("div");
   const dropped = links.filter((link) => model.fate[link] === 2).length;
-  box.append(element("h4", `Links: ${model.degree[node]} learned${dropped ? `, ${dropped} given ones dropped` : ""}`));
+  box.append(element("h4", `Links: ${model.degree[node]} learned${dropped ? `, ${dropped} given links dropped` : ""}`));
   const list = element("ol", undefined, "links");
   for (const link of links.slice(0, N_LISTED)) list.append(linkItem(model, node, link, go));
   box.append(list);

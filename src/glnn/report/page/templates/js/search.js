@@ -37,7 +37,7 @@ function makeSearch(model, state, map) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const [node] = findNodes(model, input.value);
-    if (node === undefined) announce(`No node has the id ${input.value}.`);
+    if (node === undefined) announce(`No row has the id ${input.value}.`);
     else choose(node);
   });
 }
