@@ -181,7 +181,7 @@ def test_a_goal_is_met_or_the_gap_is_told(blocks):
     assert met[3] == "84.6 GRCN in OpenGSL, 85.8 GRCN with UnGSL"
     assert met[4:] == ["≥ 85.8", "yes (+1.20)"]
     assert missed[4:] == ["> GAT, ≥ GCN + 10", "no (-4.00)"]
-    assert len(rows) == 2 + 1 + 1 + 3 + 3
+    assert len(rows) == 2 + 1 + 1 + 3 + 4 + 3
 
 
 def test_what_is_lost_without_a_part_is_told_in_points(blocks):

@@ -9,7 +9,6 @@ from glnn.data.files import atomic_write
 from glnn.exceptions import MissingDependencyError
 from glnn_lab.experiments.aggregate import busy_seconds
 from glnn_lab.experiments.blocks import Block, Entry
-from glnn_lab.experiments.machine import machine_facts
 from glnn_lab.experiments.records import BlockResults, ResultStore, join_results
 from glnn_lab.experiments.runner import Plan, ProgressCallback, make_plan, run_grid
 from glnn_lab.experiments.targets import ALL, Target, get_target, list_cells, target_names
@@ -170,10 +169,10 @@ def index_page(done: Sequence[Reproduction], folder: Path) -> str:
 
 
 def facts_table(done: Sequence[Reproduction]) -> str:
-    """Return machine, versions, commit, seeds and times as a Markdown table."""
+    """Return versions, commits, processors, seeds and times of the runs as a Markdown table."""
     by_id = {r["id"]: r for d in done for block in d.blocks for r in block.all_records()}
     records = list(by_id.values())
-    rows = list(machine_facts().items())
+    rows: list[tuple[str, str]] = []
     for package in records[0]["versions"] if records else ():
         found = sorted({str(r["versions"].get(package)) for r in records})
         rows.append((package, ", ".join(found)))
