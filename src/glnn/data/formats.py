@@ -45,7 +45,7 @@ from glnn.data.table_files import (
     escape_formula,
     read_first_row,
     write_edge_table,
-    write_frames,
+    write_frame,
     write_node_table,
 )
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, table_suffix
@@ -288,4 +288,4 @@ def write_predictions(
     frame = pd.DataFrame(columns).map(lambda c: f"{c:.6g}" if isinstance(c, float) else c)
     if spreadsheet_safe:
         frame = frame.map(escape_formula).rename(columns=escape_formula)
-    write_frames(Path(path), [frame])
+    write_frame(Path(path), frame)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from glnn._utils import limit_threads
 from glnn.data.files import check_file
-from glnn.data.table_files import write_frames
+from glnn.data.table_files import write_frame
 from glnn.engine.archive import read_record, write_record
 from glnn.evaluation import evaluate
 from glnn.quality.estimate import Evaluation
@@ -89,7 +89,7 @@ def _write_files(
         storage.execute("BEGIN IMMEDIATE")  # a lock, as several workers write the same files
         for left in folder.glob(".*.part"):  # of a worker that was killed
             left.unlink(missing_ok=True)
-        write_frames(folder / TABLE, [pd.DataFrame(rows)])
+        write_frame(folder / TABLE, pd.DataFrame(rows))
         write_record(folder / SETTINGS, *FORMAT, found)
 
 
