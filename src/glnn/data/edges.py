@@ -62,9 +62,6 @@ class UnknownIds:
             raise error
 
 
-NO_UNKNOWN = UnknownIds()
-
-
 @dataclass(frozen=True)
 class EdgeReport:
     """Counts of edges that were dropped or merged when an edge list became a graph."""
@@ -135,13 +132,11 @@ def read_edge_list(path: str | Path) -> tuple[sp.csr_matrix, list[str]]:
     """Read an edge list; return the symmetric graph and its ids, in order of appearance."""
     path = Path(path)
     source, target, weights, _ = _read_columns(path, {}, DEFAULT_OPTIONS)
-    index: dict[str, int] = {}
-    for pair in zip(source, target):
-        for text in pair:
-            index.setdefault(text, len(index))
+    ends = (text for pair in zip(source, target) for text in pair)
+    index = {text: row for row, text in enumerate(dict.fromkeys(ends))}
     if not index:
         raise DataFormatError(f"{quote_path(path)} must hold at least one edge, got none.")
-    i, j = (np.array([index[text] for text in ends]) for ends in (source, target))
+    i, j = (np.array([index[text] for text in texts]) for texts in (source, target))
     return symmetric_from_pairs(i, j, len(index), weights), list(index)
 
 

@@ -187,18 +187,12 @@ def to_numbers(column: pd.Series) -> np.ndarray | None:
         return None
     known = known[[str(cell).strip() not in MISSING_MARKERS for cell in known]]
     whole = (int, decimal.Decimal)
-    known = known.map(lambda c: _to_float(c) if type(c) in whole else _BOOLS.get(c, c))
+    # as text, whole numbers of more than 308 digits become infinite
+    known = known.map(lambda c: float(str(c)) if type(c) in whole else _BOOLS.get(c, c))
     numbers = pd.to_numeric(known, errors="coerce").astype(np.float64)
     if numbers.isna().any():
         return None
     return np.asarray(numbers.reindex(column.index).to_numpy(), dtype=np.float64)
-
-
-def _to_float(number: int | decimal.Decimal) -> float:
-    try:
-        return float(number)
-    except OverflowError:  # more than 308 digits
-        return np.inf
 
 
 def is_placeholder(cell: str) -> bool:
