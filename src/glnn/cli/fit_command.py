@@ -198,21 +198,18 @@ def fit(
     as_json: bool = False,
 ) -> None:
     """Predict a label for every row; write predictions, verdict, learned graph and report."""
-    from glnn._utils import check_integer
     from glnn.exceptions import InputError
     from glnn.report.sources import Source
 
-    check_integer("--seed", seed, low=0)
     how = columns.replace(drop_constant=True, needs_label=True)
     how = how.replace(group_column=group, time_column=time_column)
     split: Any = {"labels_per_class": labels_per_class, "seed": seed}
     source = Source(name, labels, graph, how, **split)
     if "WORLD_SIZE" not in os.environ:  # several processes read only their rows
         _ = source.split  # its errors come before PyTorch is imported, which takes seconds
-    with opt.pause_collection():
-        from glnn.distributed import join_processes
-        from glnn.report.run import FitOptions, Run
-        from glnn.report.tune_run import read_settings
+    from glnn.distributed import join_processes
+    from glnn.report.run import FitOptions, Run
+    from glnn.report.tune_run import read_settings
 
     found = read_settings(Path(preset)) if preset.endswith(".json") else None
     params = {} if found is None else dict(found.params)
@@ -270,8 +267,7 @@ def _fit_and_write(run: "Run", console: Console, checkpoint: Path | None, *, ver
         how = {"quiet": console.quiet, "verbose": verbose}
         with StageProgress(console, run.n_epochs, **how) as on_progress:
             run.fit(stop.wrap(on_progress))
-        with opt.pause_collection():
-            run.write()
+        run.write()
 
 
 def format_command(typed: list[str]) -> str:

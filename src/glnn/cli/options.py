@@ -1,10 +1,8 @@
 """Options of the commands by name, with their help texts."""
 
-import contextlib
 import functools
-import gc
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -90,9 +88,11 @@ OPTIONS: dict[str, Any] = {
         "(the paper's optimiser as printed), or the tuning.json of glnn tune.",
     ),
     "epochs": _method(help="Epochs of each classifier step."),
-    "seed": _method(help="Random seed of the split and of the fit."),
+    "seed": _method(min=0, help="Random seed of the split and of the fit."),
     "device": _method(help="cpu, cuda, cuda:1, ..."),
-    "threads": _method(help="Use at most this many CPU threads. Below 10,000 rows one is used."),
+    "threads": _method(
+        min=1, help="Use at most this many CPU threads. Below 10,000 rows one is used."
+    ),
     "settings": _method(
         "--set",
         metavar="NAME=VALUE",
@@ -129,20 +129,6 @@ _SPECIAL = ("columns", "settings")  # parameters of commands that are no single 
 _READING = ("delimiter", "decimal", "encoding", "on_unknown", "exact_labels")
 
 
-@contextlib.contextmanager
-def pause_collection() -> Iterator[None]:
-    """Collect no garbage inside the block, nor later what it has made until the command ends.
-
-    Imports take a quarter less time, and later collections do not go through all modules.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give each parameter of a command the option of its name, unless it has its own.
 
@@ -162,8 +148,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     def wrapper(**given: Any) -> None:
         if table:
-            with pause_collection():
-                from glnn.data import TableOptions
+            from glnn.data import TableOptions
 
             chosen = {name: given.pop(name) for name in table}
             settings = parse_settings(chosen.pop("settings") or (), of_fit="settings" in own)

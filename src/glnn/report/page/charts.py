@@ -49,10 +49,9 @@ def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
     columns = {"confidence": confidence, "right": right, "count": counts}
     source = _source(columns | {"size": 6 + 16 * np.sqrt(counts / max(counts.max(), 1))})
     figure.line("confidence", "right", source=source, color=BLUE, width=2, legend_label="measured")
-    figure.scatter("confidence", "right", size="size", source=source, color=BLUE, name="hover")
-    _hover(
-        figure, {"confidence": "@confidence{0 %}", "right": "@right{0 %}", "nodes": "@count{0,0}"}
-    )
+    drawn = figure.scatter("confidence", "right", size="size", source=source, color=BLUE)
+    tips = {"confidence": "@confidence{0 %}", "right": "@right{0 %}", "nodes": "@count{0,0}"}
+    _hover(figure, drawn, tips)
     figure.x_range.start, figure.x_range.end = 0, 1.02
     figure.y_range.start, figure.y_range.end = 0, 1.05
     _legend_above(figure)
@@ -78,8 +77,7 @@ def curves_chart(
             source = _source({"epoch": start + np.arange(len(numbers)), "value": numbers})
             style = {"color": colour, "width": 1.6, "legend_label": words}
             drawn = figure.line("epoch", "value", source=source, **style)
-            tips = [("stage", stage), ("epoch", "@epoch"), (words, "@value{0.0000}")]
-            figure.add_tools(models.HoverTool(renderers=[drawn], tooltips=tips))
+            _hover(figure, drawn, {"stage": stage, "epoch": "@epoch", words: "@value{0.0000}"})
         if shown:
             line = models.Span(location=start, dimension="height", line_color=GREY, line_alpha=0.5)
             figure.add_layout(line)
@@ -98,12 +96,12 @@ def trials_chart(search: Search) -> Any:
     style = {"mode": "after", "color": ORANGE, "width": 2, "legend_label": "best so far"}
     figure.step(places, search.best_so_far(), **style)
     source = _source({"trial": places, "value": search.values})
-    style = {"size": 7, "color": BLUE, "legend_label": "a trial", "name": "hover"}
-    figure.scatter("trial", "value", source=source, **style)
+    style = {"size": 7, "color": BLUE, "legend_label": "a trial"}
+    drawn = figure.scatter("trial", "value", source=source, **style)
     preset = np.full(len(places), search.values[0])
     style = {"color": GREY, "line_dash": "dashed", "legend_label": "the preset"}
     figure.line(places, preset, **style)
-    _hover(figure, {"trial": "@trial", search.goal.replace("_", " "): "@value{0.0000}"})
+    _hover(figure, drawn, {"trial": "@trial", search.goal.replace("_", " "): "@value{0.0000}"})
     _legend_above(figure)
     return figure
 
@@ -127,10 +125,7 @@ def bar_chart(
         style = {"height": 0.9 * height, "color": SERIES[k % len(SERIES)], "legend_label": words}
         drawn = figure.hbar(at, right=key, source=source, **style)
         number = "{0.0 %}" if percent else "{0,0.[000]}"
-        tips = [("", "@name"), (words, f"@{key}{number}")]
-        figure.add_tools(
-            import_optional("bokeh.models").HoverTool(renderers=[drawn], tooltips=tips)
-        )
+        _hover(figure, drawn, {"": "@name", words: f"@{key}{number}"})
     _legend_above(figure)
     return figure
 
@@ -183,10 +178,10 @@ def _figure(
     return figure
 
 
-def _hover(figure: Any, tips: Mapping[str, str]) -> None:
-    figure.add_tools(
-        import_optional("bokeh.models").HoverTool(tooltips=list(tips.items()), name="hover")
-    )
+def _hover(figure: Any, drawn: Any, tips: Mapping[str, str]) -> None:
+    """Show these numbers of a point that was drawn when the mouse is on it."""
+    models = import_optional("bokeh.models")
+    figure.add_tools(models.HoverTool(renderers=[drawn], tooltips=list(tips.items())))
 
 
 def _source(columns: Mapping[str, Any]) -> Any:
