@@ -90,9 +90,7 @@ OPTIONS: dict[str, Any] = {
     "epochs": _method(help="Epochs of each classifier step."),
     "seed": _method(min=0, help="Random seed of the split and of the fit."),
     "device": _method(help="cpu, cuda, cuda:1, ..."),
-    "threads": _method(
-        min=1, help="Use at most this many CPU threads. Below 10,000 rows one is used."
-    ),
+    "threads": _method(help="Use at most this many CPU threads. Below 10,000 rows one is used."),
     "settings": _method(
         "--set",
         metavar="NAME=VALUE",

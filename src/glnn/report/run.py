@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._utils import check_device, limit_threads
+from glnn._utils import check_device, check_integer, limit_threads
 from glnn.data.files import WriterLock, safe_file_name
 from glnn.data.labels import N_FOLDS, Folds
 from glnn.distributed import SINGLE_PROCESS, run_everywhere
@@ -63,6 +63,8 @@ class FitOptions:
     def check(self) -> None:
         """Raise InputError for a wrong option."""
         self.settings()
+        if self.threads is not None:
+            check_integer("--threads", self.threads, low=1)
         choose_rivals(self.rivals, has_graph=True)
         check_device(self.device)
 
