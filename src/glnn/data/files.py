@@ -121,6 +121,12 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
         temporary.unlink(missing_ok=True)
 
 
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write text as UTF-8, or bytes, to a file atomically."""
+    with atomic_write(path, "w" if isinstance(content, str) else "wb") as file:
+        file.write(content)
+
+
 def sync_folder(folder: Path) -> None:
     """Flush the entries of a folder to the disk; does nothing outside POSIX systems."""
     if os.name != "posix":

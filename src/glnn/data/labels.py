@@ -79,8 +79,7 @@ def as_labels(y: Any) -> np.ndarray:
     """
     labels = np.asarray(convert_labels(y))
     if labels.dtype.kind == "U":
-        bare = [label.strip() for label in labels.ravel()]
-        return np.array(bare, dtype=labels.dtype).reshape(labels.shape)
+        return np.strings.strip(labels)
     if labels.dtype.kind != "O" or labels.ndim != 1:
         return labels
     known = [label for label in labels if label is not None]

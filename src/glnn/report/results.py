@@ -199,13 +199,13 @@ def collect_results(
     """
     class_names = tuple(class_names)
     nodes, n_nodes = model.fitted_nodes(column_names), len(labels)
-    classes = _index_classes(model.classes_, class_names)
+    classes = np.array([class_names.index(str(label)) for label in model.classes_], np.int64)
     probabilities = np.zeros((n_nodes, len(class_names)))
     probabilities[:, classes] = model.label_distributions_
     suspects: tuple[int, ...] = ()
     if evaluation is not None:
         hidden = evaluation.held_out.hidden_nodes
-        columns = _index_classes(evaluation.classes, class_names)
+        columns = [class_names.index(str(label)) for label in evaluation.classes]
         probabilities[np.ix_(hidden, columns)] = evaluation.probabilities[hidden]
         if not split.test.size or not np.isin(hidden, split.test).all():
             found = suspect_labels(evaluation.held_out, evaluation.probabilities)
@@ -279,12 +279,6 @@ def _evaluate_held_out(model: GLNNClassifier) -> Evaluation | None:
     problem = NodeProblem(nodes.features, None, nodes.labels, nodes.trained)
     how: Any = {"class_weight": model.class_weight}
     return estimate(problem, held_out, model.folds_ or folds, model.classes_, **how)
-
-
-def _index_classes(labels: np.ndarray, class_names: tuple[str, ...]) -> np.ndarray:
-    """Return the number of each label among the names of classes."""
-    place = {name: number for number, name in enumerate(class_names)}
-    return np.array([place[str(label)] for label in labels], dtype=np.int64)
 
 
 def describe_settings(settings: FitSettings, has_graph: bool) -> dict[str, Any]:
