@@ -15,9 +15,9 @@ from glnn._utils import did_you_mean, import_optional
 from glnn.data.edges import (
     SOURCE_NAMES,
     TARGET_NAMES,
-    UnknownIds,
+    describe_unknown,
     find_edge_columns,
-    find_id,
+    match_ids,
 )
 from glnn.data.encode import to_numeric_frame
 from glnn.data.files import quote
@@ -224,17 +224,18 @@ def match_node_names(
             f"{len(names)} names, {len(set(map(str, names)))} of them distinct."
         )
     index = {str(name): row for row, name in enumerate(names)}
-    nodes = [find_id(str(node), index) for node in nodes]
-    unknown = UnknownIds.of(nodes, index)
-    if unknown.count:
+    rows, unknown = match_ids(map(str, nodes), index)
+    if unknown:
         advice = (
             "Rows without names are numbered from 0: name them with the index of a DataFrame X or "
             "with ids=, or number the nodes of the graph."
             if ids is None
             else f"The rows have names such as {str(names[0])!r}."
         )
-        raise InputError(f"graph must join rows of X, got {unknown} among its nodes. {advice}")
-    return np.array([index[node] for node in nodes], dtype=np.int64)
+        raise InputError(
+            f"graph must join rows of X, got {describe_unknown(unknown)} among its nodes. {advice}"
+        )
+    return rows
 
 
 def _align_frame(

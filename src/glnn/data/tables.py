@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean
-from glnn.data.edges import UnknownIds, find_id, read_edges
+from glnn.data.edges import describe_unknown, match_ids, read_edges, refuse_unknown
 from glnn.data.encode import TableEncoder, fit_column, is_named_like_id, is_unique
 from glnn.data.files import quote, quote_path, wrap_parse_errors
 from glnn.data.node_data import (
@@ -285,7 +285,7 @@ def build_table_data(
     beside = options.replace(sheet=None)  # a sheet of the features
     if labels_path is not None:
         texts, unknown = _read_labels(Path(labels_path), index, beside)
-        more += [f"labels: left out {unknown}"] * bool(unknown.count)
+        more += [f"labels: left out {describe_unknown(unknown)}"] * bool(unknown)
     if graph_path is not None:
         graph, edge_report = read_edges(graph_path, index, beside)
         graph = None if options.needs_label and not graph.nnz else graph
@@ -431,7 +431,7 @@ def index_ids(ids: list[str], where: str) -> dict[str, int]:
 
 def _read_labels(
     path: Path, index: dict[str, int], options: TableOptions
-) -> tuple[list[str], UnknownIds]:
+) -> tuple[list[str], list[str]]:
     """Return label texts in the order of ``index``, and the ids that are not in it."""
     frame = read_frame(path, options, select_text=lambda names: names)
     names, where = list(map(str, frame)), quote_path(path)
@@ -449,14 +449,14 @@ def _read_labels(
             f"{', '.join(map(quote, names[:8]))}. Give label_column (--label)."
         )
     plain = ((text, unescape_formula(text)) for text in to_text(frame[id_column]))
-    texts = [other if other in index else find_id(text, index) for text, other in plain]
-    ids = pd.Series(texts, dtype=object)
-    if ids.duplicated().any():
-        raise DataFormatError(f"{where} must label {quote(ids[ids.duplicated()].iloc[0])} once.")
+    texts = [other if other in index else text for text, other in plain]
+    rows, unknown = match_ids(texts, index)
+    is_again = (rows >= 0) & pd.Series(rows).duplicated()
+    if is_again.any():
+        raise DataFormatError(f"{where} must label {quote(texts[is_again.argmax()])} once.")
     labels = [""] * len(index)
-    for text, cell in zip(ids, strip_cells(frame[label])):
-        if text in index:
-            labels[index[text]] = unescape_formula(cell)
-    unknown = UnknownIds.of(ids, index)
-    unknown.refuse(path, options.on_unknown)
+    for row, cell in zip(rows, strip_cells(frame[label])):
+        if row >= 0:
+            labels[row] = unescape_formula(cell)
+    refuse_unknown(path, unknown, options.on_unknown)
     return labels, unknown
