@@ -41,8 +41,8 @@ from glnn.data.npz import (
 from glnn.data.planetoid import read_planetoid
 from glnn.data.table_files import (
     TABLE_SUFFIXES,
-    edge_table_path,
     escape_formula,
+    find_edge_table,
     read_first_row,
     write_edge_table,
     write_frame,
@@ -105,9 +105,7 @@ def read_data(
     if is_edge_list(path, options):
         matrix, ids = read_edge_list(path)
         return _record_from_graph(path, matrix, ids_from_text(ids))
-    beside = edge_table_path(path)
-    edges = beside if beside.is_file() else None
-    return read_tables(path, None, edges, options)[0]
+    return read_tables(path, None, find_edge_table(path), options)[0]
 
 
 def is_edge_table(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> bool:

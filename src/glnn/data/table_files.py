@@ -61,8 +61,8 @@ def read_workbook(path: Path, options: TableOptions, header: bool) -> pd.DataFra
                 f"{quote_path(path)} must have at least one row, got none; {notes[0]}."
             )
         renamed, strays = frame.attrs["renamed"], frame.attrs["notes"]
-        own = [cell for cell, name in zip(cells, names) if name not in renamed]
-        notes = [*notes, *strays, *describe_names(own, frame.drop(columns=list(renamed)))]
+        own = frame.drop(columns=list(renamed))
+        notes = [*notes, *strays, *describe_names(dict(zip(names, cells)), own)]
         frame = frame.rename(columns=renamed)
     else:
         frame.columns = frame.columns.map(str)
@@ -256,6 +256,12 @@ def edge_table_path(path: Path) -> Path:
     """Return the path of the edge list that belongs to a table."""
     ends = Path(path.stem).suffix + path.suffix if path.suffix in COMPRESSED else path.suffix
     return path.with_name(f"{path.name.removesuffix(ends)}.edges{ends}")
+
+
+def find_edge_table(path: Path) -> Path | None:
+    """Return the edge list that belongs to a table, if there is one."""
+    beside = edge_table_path(path)
+    return beside if beside.is_file() else None
 
 
 def write_node_table(data: NodeData, path: Path) -> None:

@@ -516,26 +516,24 @@ def read_text_table(
     if decimal == "," and options.decimal is None:
         frame = read(",")
     frame, grouped = parse_grouped_numbers(frame, decimal, text)
-    blank = [n for c, n in zip(cells, names) if header and not c.strip() and n != "id"]
-    empty = [name for name in blank if frame[name].isna().all()]  # delimiters at the end of lines
-    used = [(c, n) for c, n in zip(cells, names) if n not in empty]
-    names, notes = tuple(n for _, n in used), [*layout.notes, *frame.attrs.get("notes", ())]
-    frame, renamed = frame[list(names)], frame.attrs.get("renamed", {})
-    own = [cell for cell, name in used if name not in renamed]
-    notes += describe_names(own, frame.drop(columns=list(renamed))) if header else ()
+    notes, renamed = [*layout.notes, *frame.attrs.get("notes", ())], frame.attrs.get("renamed", {})
+    if header:  # there may be delimiters at the end of lines
+        blank = [n for c, n in zip(cells, names) if not c.strip() and n != "id"]
+        frame = frame.drop(columns=[name for name in blank if frame[name].isna().all()])
+        notes += describe_names(dict(zip(names, cells)), frame.drop(columns=list(renamed)))
     if (grouped or unclear) and options.decimal is None:
         how = f"with {quote(decimal)} as the decimal mark"
         listed = list_names(f"table: read numbers {how} in", grouped or unclear)
         other = "," if decimal == "." else "."
         notes.append(f"{listed}; --set decimal={other} (decimal='{other}') changes that")
     if layout.has_zeros:
-        numeric = [name for name in names if pd.api.types.is_numeric_dtype(frame[name].dtype)]
+        numeric = [name for name in frame if pd.api.types.is_numeric_dtype(frame[name].dtype)]
         if numeric:
             raw = read(".", dtype="str", usecols=numeric)
             codes = [n for n in numeric if raw[n].str.fullmatch(r"\s*0\d+\s*").any()]
             frame = frame.assign(**{name: raw[name] for name in codes})
     if layout.is_padded:
-        frame = frame.assign(**{n: frame[n].str.strip() for n in names if _is_text(frame[n])})
+        frame = frame.assign(**{n: frame[n].str.strip() for n in frame if _is_text(frame[n])})
     frame = frame.rename(columns=renamed).reset_index(drop=True)
     frame.attrs["notes"] = notes
     return frame
@@ -829,20 +827,20 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def describe_names(cells: Sequence[str], frame: pd.DataFrame) -> Iterator[str]:
+def describe_names(cells: Mapping[str, str], frame: pd.DataFrame) -> Iterator[str]:
     """Yield sentences on columns that got another name, and on names that look like data.
 
-    ``cells`` are those above the data; data are fractions, and cells that occur below again.
+    ``cells`` are those above the columns; data are fractions, and cells that occur below again.
     """
     names, top = list(map(str, frame)), frame.head(1000)
     n_data = sum(
-        re.fullmatch(r"[+-]?\d+\.\d+", cell) is not None
-        or bool((top.iloc[:, k].astype(str).str.strip() == cell).any())
-        for k, cell in enumerate(cells[:20])
+        re.fullmatch(r"[+-]?\d+\.\d+", cells[name]) is not None
+        or bool((top[name].astype(str).str.strip() == cells[name]).any())
+        for name in names[:20]
     )
-    if 2 * n_data >= min(len(cells), 20) > 0:
+    if 2 * n_data >= min(len(names), 20) > 0:
         yield list_names("table: if its first line is data, add one with names; it has", names)
-    new = [name for cell, name in zip(cells, names) if name not in (cell, "id")]
+    new = [name for name in names if name not in (cells[name], "id")]
     if new:
         yield list_names("table: columns without a name of their own are called", new)
 

@@ -225,6 +225,10 @@ class Run:
             n_epochs = options.count_epochs(has_graph=data.graph is not None, n_folds=0)
             on_progress(Progress(stage, 0, n_epochs if stage.startswith("fold") else 0))
 
+        def report_epoch(event: Progress) -> None:  # the stages are the folds
+            if event.epoch or event.note:
+                on_progress(event)
+
         more: Any = {"rivals": options.rivals, "random_state": options.seed, "watch": report}
         if not self.has_estimate:
             return self._evaluate_test(seconds, report) if split.test.size else None
@@ -235,7 +239,7 @@ class Run:
             data.features,
             self.source.visible_labels,
             data.graph,
-            options.make_estimator(callbacks=[_EpochLog(on_progress)]),
+            options.make_estimator(callbacks=[ProgressLog(report_epoch)]),
             self._n_folds,
             validation=split.val if split.val.size else None,
             groups=None if table is None else table.groups,
@@ -321,13 +325,6 @@ class Run:
             remove_state(self.folder, only_empty=True)
         if self._lock is not None:
             self._lock.release()
-
-
-class _EpochLog(ProgressLog):
-    """Report epochs only; the folds of an estimate are its stages."""
-
-    def on_stage_begin(self, stage: str, n_epochs: int) -> None:
-        """Do nothing."""
 
 
 # Graph of each round

@@ -70,7 +70,7 @@ class TunedSettings:
 
     preset: str
     params: Mapping[str, Any]  # of the best trial
-    search: Search
+    search: Search | None = None
     nested: Mapping[str, Any] | None = None  # the nested estimate, as in metrics.json
 
 
