@@ -517,23 +517,26 @@ def read_text_table(
         frame = read(",")
     frame, grouped = parse_grouped_numbers(frame, decimal, text)
     notes, renamed = [*layout.notes, *frame.attrs.get("notes", ())], frame.attrs.get("renamed", {})
-    if header:  # there may be delimiters at the end of lines
-        blank = [n for c, n in zip(cells, names) if not c.strip() and n != "id"]
-        frame = frame.drop(columns=[name for name in blank if frame[name].isna().all()])
-        notes += describe_names(dict(zip(names, cells)), frame.drop(columns=list(renamed)))
+    blank = [n for c, n in zip(cells, names) if header and not c.strip() and n != "id"]
+    empty = [name for name in blank if frame[name].isna().all()]  # delimiters at the end of lines
+    frame, above = frame.drop(columns=empty), dict(zip(names, cells))
+    notes += describe_names(above, frame.drop(columns=list(renamed))) if header else ()
     if (grouped or unclear) and options.decimal is None:
         how = f"with {quote(decimal)} as the decimal mark"
         listed = list_names(f"table: read numbers {how} in", grouped or unclear)
         other = "," if decimal == "." else "."
         notes.append(f"{listed}; --set decimal={other} (decimal='{other}') changes that")
     if layout.has_zeros:
-        numeric = [name for name in frame if pd.api.types.is_numeric_dtype(frame[name].dtype)]
+        numeric = [
+            name for name in map(str, frame) if pd.api.types.is_numeric_dtype(frame[name].dtype)
+        ]
         if numeric:
             raw = read(".", dtype="str", usecols=numeric)
             codes = [n for n in numeric if raw[n].str.fullmatch(r"\s*0\d+\s*").any()]
             frame = frame.assign(**{name: raw[name] for name in codes})
     if layout.is_padded:
-        frame = frame.assign(**{n: frame[n].str.strip() for n in frame if _is_text(frame[n])})
+        texts = [name for name in map(str, frame) if _is_text(frame[name])]
+        frame = frame.assign(**{name: frame[name].str.strip() for name in texts})
     frame = frame.rename(columns=renamed).reset_index(drop=True)
     frame.attrs["notes"] = notes
     return frame

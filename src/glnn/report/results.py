@@ -206,7 +206,7 @@ def collect_results(
     if evaluation is not None:
         hidden = evaluation.held_out.hidden_nodes
         columns = [class_names.index(str(label)) for label in evaluation.classes]
-        probabilities[np.ix_(hidden, columns)] = evaluation.probabilities[hidden]
+        probabilities[hidden[:, None], columns] = evaluation.probabilities[hidden]
         if not split.test.size or not np.isin(hidden, split.test).all():
             found = suspect_labels(evaluation.held_out, evaluation.probabilities)
             suspects = tuple(found.nodes.tolist())

@@ -116,13 +116,15 @@ def bar_chart(
     """Draw horizontal bars, side by side for each name, one per series."""
     transform = import_optional("bokeh.transform")
     names = shorten_names(names)
-    figure = _figure(label, "", percent="x" if percent else "", bars=names, n_each=len(series))
+    rows = import_optional("bokeh.models").FactorRange(factors=names[::-1])
+    height = max(140, 90 + 20 * len(names) * len(series))
+    figure = _figure(label, "", percent="x" if percent else "", y_range=rows, height=height)
     keys = [f"s{k}" for k in range(len(series))]
     source = _source({"name": names} | dict(zip(keys, map(list, series.values()))))
-    height = 0.8 / len(series)
+    width = 0.8 / len(series)
     for k, (key, words) in enumerate(zip(keys, series)):
-        at = transform.dodge("name", 0.4 - height * (k + 0.5), range=figure.y_range)
-        style = {"height": 0.9 * height, "color": SERIES[k % len(SERIES)], "legend_label": words}
+        at = transform.dodge("name", 0.4 - width * (k + 0.5), range=rows)
+        style = {"height": 0.9 * width, "color": SERIES[k % len(SERIES)], "legend_label": words}
         drawn = figure.hbar(at, right=key, source=source, **style)
         number = "{0.0 %}" if percent else "{0,0.[000]}"
         _hover(figure, drawn, {"": "@name", words: f"@{key}{number}"})
@@ -146,20 +148,11 @@ def shorten_names(names: Sequence[str], limit: int = 22) -> list[str]:
     return found
 
 
-def _figure(
-    x: str,
-    y: str,
-    *,
-    percent: str = "",
-    log: bool = False,
-    bars: Sequence[str] = (),
-    n_each: int = 1,
-) -> Any:
+def _figure(x: str, y: str, *, percent: str = "", log: bool = False, **more: Any) -> Any:
     models = import_optional("bokeh.models")
     figure = import_optional("bokeh.plotting").figure(
+        **{"height": _HEIGHT, **more},
         sizing_mode="stretch_width",
-        height=max(140, 90 + 20 * len(bars) * n_each) if bars else _HEIGHT,
-        y_range=models.FactorRange(factors=list(bars[::-1])) if bars else models.DataRange1d(),
         min_width=220,
         x_axis_label=x,
         y_axis_label=y,
