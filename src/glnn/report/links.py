@@ -27,7 +27,6 @@ class Links:
     target: Int[np.ndarray, "e"]  # larger end node
     weight: Float[np.ndarray, "e"]  # in the learned graph, 0 if dropped
     fate: UInt8[np.ndarray, "e"]
-    learned_index: Int[np.ndarray, "e"]  # index among the learned links, row by row; -1 if dropped
 
     def __len__(self) -> int:
         return len(self.source)
@@ -49,8 +48,8 @@ def merge_links(learned: sp.csr_matrix, given: sp.csr_matrix | None) -> Links:
     >>> path = sp.csr_matrix(np.array([[0, 0.5, 0], [0.5, 0, 0], [0, 0, 0]]))
     >>> other = sp.csr_matrix(np.array([[0, 0, 1.0], [0, 0, 0], [1.0, 0, 0]]))
     >>> links = merge_links(path, other)
-    >>> links.fate.tolist(), links.weight.tolist(), links.learned_index.tolist()
-    ([1, 2], [0.5, 0.0], [0, -1])
+    >>> links.fate.tolist(), links.weight.tolist()
+    ([1, 2], [0.5, 0.0])
     """
     n_nodes = learned.shape[0]
     weights = extract_links(learned)
@@ -60,13 +59,11 @@ def merge_links(learned: sp.csr_matrix, given: sp.csr_matrix | None) -> Links:
         old = extract_links(given)
         given_keys = old.row.astype(np.int64) * n_nodes + old.col
     keys = np.union1d(learned_keys, given_keys)
-    learned_index = np.full(len(keys), -1, np.int64)
-    learned_index[np.searchsorted(keys, learned_keys)] = np.arange(len(learned_keys))
-    is_learned, is_given = learned_index >= 0, np.isin(keys, given_keys)
+    is_learned, is_given = np.isin(keys, learned_keys), np.isin(keys, given_keys)
     fate = np.where(is_learned, np.where(is_given, KEPT, ADDED), DROPPED).astype(np.uint8)
     weight = np.zeros(len(keys))
-    weight[is_learned] = weights.data[learned_index[is_learned]]
-    return Links(keys // n_nodes, keys % n_nodes, weight, fate, learned_index)
+    weight[is_learned] = weights.data
+    return Links(keys // n_nodes, keys % n_nodes, weight, fate)
 
 
 @dataclass(frozen=True)

@@ -92,12 +92,6 @@ def select_subset(
     learned = results.adjacency[chosen][:, chosen]
     given = None if results.given is None else results.given[chosen][:, chosen]
     links = merge_links(learned, given)
-    if len(chosen) < n_nodes:  # indices refer to the links of the whole graph
-        whole = merge_links(results.adjacency, None)
-        inside = np.isin(whole.source, chosen) & np.isin(whole.target, chosen)
-        learned_index = links.learned_index.copy()
-        learned_index[links.fate != DROPPED] = np.flatnonzero(inside)
-        links = Links(links.source, links.target, links.weight, links.fate, learned_index)
     fates = links.count_fates()
     links, left_out = select_links(links, max_links), ""
     if len(chosen) < n_nodes:
@@ -178,21 +172,28 @@ def build_arrays(
             "terms": list(results.terms.names),
             "columnNames": list(results.terms.column_names),
         }
-        arrays |= _build_term_arrays(results.terms, links)
+        is_learned = links.fate != DROPPED
+        own = chosen[links.source] * results.n_nodes + chosen[links.target]
+        every = ends.row.astype(np.int64) * results.n_nodes + ends.col  # sorted, as the terms
+        at = every.searchsorted(own[is_learned])
+        arrays |= _build_term_arrays(results.terms, is_learned, at)
     return words, arrays
 
 
-def _build_term_arrays(terms: LinkTerms, links: Links) -> dict[str, np.ndarray]:
-    """Return the shares of each link, zero for dropped ones; float32 since they may be negative."""
-    learned = links.fate != DROPPED
-    at = links.learned_index[learned]
-    shares = np.zeros((len(links), len(terms.names)), np.float32)
+def _build_term_arrays(
+    terms: LinkTerms, learned: np.ndarray, at: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return the shares of each link, zero for dropped ones; float32 since they may be negative.
+
+    ``learned`` is a mask of the links, and ``at`` where those are among all that have terms.
+    """
+    shares = np.zeros((len(learned), len(terms.names)), np.float32)
     shares[learned] = terms.shares[at]
     # Eight bits of each mantissa are precise enough to read, and gzip compresses the zeros.
     bits = shares.view(np.uint32) & np.uint32(0xFFFF8000)
     n_named = min(N_NAMED, terms.columns.shape[1])
-    named = np.zeros((len(links), n_named), np.uint16)
-    counts = np.zeros((len(links), n_named))
+    named = np.zeros((len(learned), n_named), np.uint16)
+    counts = np.zeros((len(learned), n_named))
     named[learned], counts[learned] = terms.columns[at, :n_named], terms.column_shares[at, :n_named]
     return {
         "shares": bits.view(np.float32),
