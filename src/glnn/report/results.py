@@ -50,12 +50,11 @@ class Search:
     values: tuple[float | int, ...]  # of the goal, one per trial
     params: Mapping[str, tuple[float | int | None, ...]] = field(default_factory=dict)
     # for each parameter its value in every trial, None where it was the preset's
-    is_low_best: bool = False  # whether a lower value is better
     verdict: str = ""  # a sentence on the nested estimate of the whole search
 
     def best_so_far(self) -> Float[np.ndarray, "t"]:
         """Return the best value up to each trial."""
-        best = np.minimum if self.is_low_best else np.maximum
+        best = np.minimum if self.goal == "log_loss" else np.maximum
         return np.asarray(best.accumulate(np.asarray(self.values, dtype=float)))
 
 

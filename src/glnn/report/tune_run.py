@@ -20,7 +20,7 @@ from glnn.report.sources import Source
 from glnn.tuning import Trials, TunedClassifier
 
 SETTINGS, STORAGE, TABLE = "tuning.json", "study.db", "trials.csv"
-FORMAT = ("glnn settings", 2)  # kind and version of tuning.json
+FORMAT = ("glnn settings", 3)  # kind and version of tuning.json
 
 
 def run_tuning(
@@ -81,7 +81,7 @@ def _write_files(
     names = dict.fromkeys(name for row in rows for name in row if name not in ("trial", goal))
     params = {name: tuple(row.get(name) for row in rows) for name in names}
     verdict = "" if estimate is None else estimate.verdict.sentence
-    search = Search(goal, tuple(row[goal] for row in rows), params, goal == "log_loss", verdict)
+    search = Search(goal, tuple(row[goal] for row in rows), params, verdict)
     nested = None if estimate is None else estimate.to_dict()
     preset = str(tuned._with_params({}).preset)
     found = TunedSettings(preset, trials.params, search, nested)
