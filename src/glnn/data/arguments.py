@@ -176,23 +176,20 @@ def align_graph(graph: Any, ids: Sequence[Any] | np.ndarray | None, n_nodes: int
 
 
 def _unpack_record(x: Any, y: Any, graph: Any, validation: Any) -> tuple[Any, ...]:
-    """Take arguments that were not given from a record or PyG data."""
+    """Take arguments that were not given from a record or PyG data.
+
+    Labels are those of its training and validation nodes, or all of them without a split.
+    """
     data = from_pyg(x) if _is_from_package(x, "torch_geometric") else x
     if isinstance(data, NodeData):
-        labels = _visible_labels(data, validation) if y is None else y
-        val_rows = data.splits.get("val") if validation is None else validation
-        return data.features, labels, data.graph if graph is None else graph, val_rows
+        nodes, splits = np.arange(data.n_nodes), data.splits
+        if y is None:
+            chosen = nodes[:0] if validation is None else nodes[np.asarray(validation)]
+            seen = [splits.get("train", nodes), splits.get("val", nodes[:0]), chosen]
+            y = data.visible_labels(np.concatenate(seen))
+        rows = splits.get("val") if validation is None else validation
+        return data.features, y, data.graph if graph is None else graph, rows
     return x, y, graph, validation
-
-
-def _visible_labels(data: NodeData, validation: Any) -> np.ndarray:
-    """Return the labels of training and validation nodes, or all labels without a split."""
-    nodes = np.arange(data.n_nodes)
-    if "train" not in data.splits:
-        return data.visible_labels(nodes)
-    val = nodes[:0] if validation is None else nodes[np.asarray(validation)]
-    parts = (data.splits["train"], data.splits.get("val", nodes[:0]), val)
-    return data.visible_labels(np.concatenate(parts))
 
 
 def _align_edges(

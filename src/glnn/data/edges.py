@@ -198,7 +198,8 @@ def find_edge_columns(
     notes = []
     if None in ends:
         rest, ends_missing = [k for k in free if k not in ends], ends.count(None)
-        like = [k for k in rest if _has_known_ids(frame.iloc[:, k], known)]
+        texts = {k: to_text(frame.iloc[:, k]) for k in rest}
+        like = [k for k in rest if texts[k] and 2 * sum(t in known for t in texts[k]) >= len(frame)]
         guesses = iter(like + [k for k in rest if k not in like])
         ends = [next(guesses, None) if end is None else end for end in ends]
         is_doubtful = len(like) > ends_missing
@@ -230,12 +231,6 @@ def _find_weight(names: Sequence[str], options: TableOptions) -> int | None:
     low = [name.strip().lower() for name in names]
     taken = {name for name in (options.source_column, options.target_column) if name is not None}
     return next((low.index(n) for n in WEIGHT_NAMES if n in low and n not in taken), None)
-
-
-def _has_known_ids(column: pd.Series, known: Container[str]) -> bool:
-    """Whether at least half of the cells are known ids."""
-    texts = to_text(column)
-    return 2 * sum(text in known for text in texts) >= max(1, len(texts))
 
 
 def _extract_columns(

@@ -240,14 +240,13 @@ def find_number_marks(column: pd.Series, *, force: bool = False) -> NumberMarks 
     n_bounds = sum(counts[cell] for cell, match in numbers.items() if match[2] in _BOUNDS)
     if not numbers or len(units) > 1 or 2 * n_bounds > n_cells or not (is_few or force):
         return None
-    marks = NumberMarks("".join(units), "", words)
+    decimal = ""
     cells = pd.Series([match[3] for match in numbers.values()], dtype=object)
     if to_numbers(cells) is None or is_scaled or any(_simplify(cell) != cell for cell in numbers):
         decimal = detect_decimal(cells.to_frame()) or "."
         if not all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
             return None
-        marks = dataclasses.replace(marks, decimal=decimal)
-    return marks
+    return NumberMarks("".join(units), decimal, words)
 
 
 def _simplify(cell: str) -> str:
