@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int, UInt8
 from scipy.sparse.csgraph import connected_components
 
-from glnn.data.node_data import extract_links
+from glnn.data.node_data import extract_links, unique_codes
 from glnn.quality.explain import FittedNodes, metric_weights
 from glnn.solver.attribution import LinkShares
 
@@ -58,11 +58,11 @@ def merge_links(learned: sp.csr_matrix, given: sp.csr_matrix | None) -> Links:
     if given is not None:
         old = extract_links(given)
         given_keys = old.row.astype(np.int64) * n_nodes + old.col
-    keys = np.union1d(learned_keys, given_keys)
-    is_learned, is_given = np.isin(keys, learned_keys), np.isin(keys, given_keys)
-    fate = np.where(is_learned, np.where(is_given, KEPT, ADDED), DROPPED).astype(np.uint8)
-    weight = np.zeros(len(keys))
-    weight[is_learned] = weights.data
+    keys = unique_codes(np.concatenate([learned_keys, given_keys]))
+    learned_at, given_at = keys.searchsorted(learned_keys), keys.searchsorted(given_keys)
+    fate, weight = np.full(len(keys), DROPPED, np.uint8), np.zeros(len(keys))
+    fate[learned_at], weight[learned_at] = ADDED, weights.data
+    fate[given_at[fate[given_at] == ADDED]] = KEPT
     return Links(keys // n_nodes, keys % n_nodes, weight, fate)
 
 
