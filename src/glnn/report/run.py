@@ -225,10 +225,6 @@ class Run:
             n_epochs = options.count_epochs(has_graph=data.graph is not None, n_folds=0)
             on_progress(Progress(stage, 0, n_epochs if stage.startswith("fold") else 0))
 
-        def report_epoch(event: Progress) -> None:  # the stages are the folds
-            if event.epoch or event.note:
-                on_progress(event)
-
         more: Any = {"rivals": options.rivals, "random_state": options.seed, "watch": report}
         if not self.has_estimate:
             return self._evaluate_test(seconds, report) if split.test.size else None
@@ -239,7 +235,7 @@ class Run:
             data.features,
             self.source.visible_labels,
             data.graph,
-            options.make_estimator(callbacks=[ProgressLog(report_epoch)]),
+            options.make_estimator(callbacks=[_EpochLog(on_progress)]),
             self._n_folds,
             validation=split.val if split.val.size else None,
             groups=None if table is None else table.groups,
@@ -325,6 +321,13 @@ class Run:
             remove_state(self.folder, only_empty=True)
         if self._lock is not None:
             self._lock.release()
+
+
+class _EpochLog(ProgressLog):
+    """Report epochs only; the folds of an estimate are its stages."""
+
+    def on_stage_begin(self, stage: str, n_epochs: int) -> None:
+        """Do nothing."""
 
 
 # Graph of each round
