@@ -193,9 +193,11 @@ def fit(
     as_json: bool = False,
 ) -> None:
     """Predict a label for every row; write predictions, verdict, learned graph and report."""
+    from glnn._utils import check_integer
     from glnn.exceptions import InputError
     from glnn.report.sources import Source
 
+    check_integer("--seed", seed, low=0)
     how = columns.replace(drop_constant=True, needs_label=True)
     how = how.replace(group_column=group, time_column=time_column)
     split: Any = {"labels_per_class": labels_per_class, "seed": seed}

@@ -88,7 +88,7 @@ OPTIONS: dict[str, Any] = {
         "(the paper's optimiser as printed), or the tuning.json of glnn tune.",
     ),
     "epochs": _method(help="Epochs of each classifier step."),
-    "seed": _method(min=0, help="Random seed of the split and of the fit."),
+    "seed": _method(help="Random seed of the split and of the fit."),
     "device": _method(help="cpu, cuda, cuda:1, ..."),
     "threads": _method(help="Use at most this many CPU threads. Below 10,000 rows one is used."),
     "settings": _method(
