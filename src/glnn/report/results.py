@@ -94,22 +94,20 @@ class Results:
     readings: tuple[tuple[str, str], ...] = ()  # columns of the table, and how each was read
 
     def __post_init__(self) -> None:
-        sizes = {len(part) for part in (self.ids, self.labels, self.probabilities)}
-        if sizes != {self.adjacency.shape[0]}:
-            raise InputError("results must have one id, label and row of probabilities a node.")
-        n_classes = len(self.class_names)
+        n_nodes, n_classes = self.adjacency.shape[0], len(self.class_names)
         nodes = np.concatenate([self.split.train, self.split.val, self.split.test])
         is_right = (
-            self.labels.dtype.kind == "i"
+            len(self.ids) == len(self.labels) == len(self.probabilities) == n_nodes
+            and self.labels.dtype.kind == "i"
             and self.probabilities.dtype.kind == "f"
             and self.probabilities.shape[1:] == (n_classes,)
             and -1 <= self.labels.min() <= self.labels.max() < n_classes
-            and nodes.max(initial=0) < self.n_nodes
+            and nodes.max(initial=0) < n_nodes
         )
         if not is_right:
             raise InputError(
-                "results must have labels and nodes of the split as whole numbers in range, and a "
-                "probability for each class."
+                "results must have one id, label and row of probabilities a node, labels and nodes "
+                "of the split as whole numbers in range, and a probability for each class."
             )
 
     @property
