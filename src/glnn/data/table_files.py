@@ -32,6 +32,7 @@ from glnn.data.table_text import (
     max_text_bytes,
     open_table,
     parse_column_names,
+    plain_text,
     read_first_line,
     read_text_table,
     table_suffix,
@@ -47,13 +48,13 @@ def read_workbook(path: Path, options: TableOptions, header: bool) -> pd.DataFra
     """Read a sheet of a workbook as a table."""
     frame = read_sheet(path, options.sheet)
     notes = frame.attrs["notes"]
-    top = [["" if pd.isna(c) else str(c) for c in row] for row in frame.head(20).to_numpy()]
+    top = [list(map(plain_text, row)) for row in frame.head(20).to_numpy()]
     n_titles = count_title_rows(top) if header else 0
     if n_titles:
         frame = frame.iloc[n_titles:]
         notes = [*notes, f"table: left out {n_titles} rows above the column names"]
     if header and len(frame):
-        cells = ["" if pd.isna(cell) else str(cell) for cell in frame.iloc[0]]
+        cells = list(map(plain_text, frame.iloc[0]))
         names = list(parse_column_names(path, cells))
         frame = drop_stray_rows(frame.iloc[1:].set_axis(names, axis=1).infer_objects(), cells)
         if not len(frame) and notes:

@@ -476,11 +476,7 @@ def read_text_table(
 ) -> pd.DataFrame:
     """Read the table of a text file; see :func:`glnn.data.table_files.read_frame`."""
     layout = _detect_layout(path, options)
-    first = map(_plain_text, _read_first_cells(path, layout))
-    cells = (
-        *(cell.strip() if layout.is_padded else cell for cell in first),
-        *[""] * layout.has_tail,
-    )
+    cells = (*_read_first_cells(path, layout), *[""] * layout.has_tail)
     names = parse_column_names(path, cells) if header else tuple(map(str, range(len(cells))))
     text = set(select_text(names))
     markers = [*MISSING_MARKERS, *options.na]
@@ -554,7 +550,7 @@ def drop_stray_rows(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     frame, notes = _drop_empty_and_repeated(frame, names)
     renamed, first = dict[str, str](), [""]
     if len(frame) > 1:
-        first = [_plain_text(cell).strip() for cell in frame.iloc[0]]
+        first = [plain_text(cell).strip() for cell in frame.iloc[0]]
     second = _find_second_names(frame, first)
     if second or (any(first) and all(re.fullmatch("[-:=+ ]*", cell) for cell in first)):
         start = "table: the row below the column names is not data:"
@@ -583,15 +579,16 @@ def _drop_empty_and_repeated(
         notes.append(f"table: left out empty rows: {empty.sum():,}")
     if len(frame) and all(_is_text(frame[name]) for name in frame):
         alike = np.flatnonzero((frame.iloc[:, 0] == names[0]).to_numpy()).tolist()
-        repeats = [k for k in alike if [*map(_plain_text, frame.iloc[k])] == list(names)]
+        repeats = [k for k in alike if [*map(plain_text, frame.iloc[k])] == list(names)]
         if repeats:
             frame = frame.drop(index=frame.index[repeats])
             notes.append(f"table: left out lines that repeat the column names: {len(repeats)}")
     return frame, notes
 
 
-def _plain_text(cell: object) -> str:
-    return "" if cell is None or cell != cell else str(cell)
+def plain_text(cell: Any) -> str:
+    """Return a cell as text, empty if it is missing."""
+    return "" if pd.isna(cell) else str(cell)
 
 
 def _find_second_names(frame: pd.DataFrame, first: Sequence[str]) -> list[int]:
@@ -614,7 +611,7 @@ def _find_second_names(frame: pd.DataFrame, first: Sequence[str]) -> list[int]:
 
 def _describe_last_row(frame: pd.DataFrame) -> str:
     """Return what the last row is if it is a remark or has totals, else an empty text."""
-    first, *others = [_plain_text(cell).strip() for cell in frame.iloc[-1]]
+    first, *others = [plain_text(cell).strip() for cell in frame.iloc[-1]]
     above = frame.iloc[:-1, 0]
     if not _is_text(above):
         return ""
@@ -797,7 +794,8 @@ def read_first_line(path: Path, options: TableOptions) -> tuple[str, ...]:
 def _read_first_cells(path: Path, layout: _Layout) -> tuple[str, ...]:
     how: Any = {"sep": layout.delimiter, "encoding": layout.encoding, "header": None}
     how |= {"skiprows": layout.n_titles, "skipinitialspace": layout.is_padded}
-    cells = tuple(_read_csv(path, nrows=1, dtype="str", **how).iloc[0].tolist())
+    row = map(plain_text, _read_csv(path, nrows=1, dtype="str", **how).iloc[0])
+    cells = tuple(cell.strip() if layout.is_padded else cell for cell in row)
     if len(cells) > MAX_COLUMNS:
         raise DataFormatError(
             f"{quote_path(path)} must have at most {MAX_COLUMNS:,} columns, got {len(cells):,}."
@@ -810,7 +808,7 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
 
     A first column without a name is ``id``, and others are numbered; repeated names, too.
     """
-    names = ["" if cell is None else str(cell) for cell in cells]
+    names = list(map(plain_text, cells))
     if names and not names[0].strip() and "id" not in names:
         names[0] = "id"
     blank = [place for place, name in enumerate(names) if not name.strip()]
