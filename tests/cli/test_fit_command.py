@@ -378,14 +378,14 @@ def test_a_terminal_sees_a_bar_a_file_sees_lines_and_quiet_shows_nothing():
 
 def test_the_bar_counts_a_stage_that_ends_early_as_whole_and_ends_full():
     with StageProgress(Console(file=io.StringIO()), 400) as watch:
-        shares = []
+        shares, (task,) = [], watch._bar.tasks
         for epoch in range(4):
             watch(Progress("far, classifier 1", epoch, 100))
-        shares.append(watch.share)
+        shares.append(task.percentage)
         watch(Progress("far, classifier 2", 0, 100))
-        shares.append(watch.share)
+        shares.append(task.percentage)
         for stage in ("hops, classifier 1", "hops, classifier 2", "hops, classifier 3"):
             watch(Progress(stage, 0, 100))
-        shares.append(watch.share)
-    assert shares == [0.0075, 0.25, 1.0]
-    assert watch.share == 1
+        shares.append(task.percentage)
+    assert shares == [0.75, 25, 100]
+    assert task.percentage == 100

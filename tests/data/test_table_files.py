@@ -141,12 +141,12 @@ def test_edges_of_an_older_table_are_not_taken_for_this_one(small, tmp_path):
     assert read_data(tmp_path / "t.csv").equals(small)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_batches_of_rows_make_one_file(small, tmp_path, monkeypatch, suffix):
-    write_node_table(small, tmp_path / f"whole{suffix}")
-    monkeypatch.setattr("glnn.data.table_files._BATCH_CELLS", 4)
-    write_node_table(small, tmp_path / f"parts{suffix}")
-    assert read_data(tmp_path / f"parts{suffix}").equals(read_data(tmp_path / f"whole{suffix}"))
+def test_a_parquet_file_has_groups_of_rows_that_can_be_read_alone(small, tmp_path, monkeypatch):
+    write_node_table(small, tmp_path / "whole.parquet")
+    monkeypatch.setattr("glnn.data.table_files._GROUP_CELLS", 4)
+    write_node_table(small, tmp_path / "parts.parquet")
+    assert pq.ParquetFile(tmp_path / "parts.parquet").num_row_groups == small.n_nodes
+    assert read_data(tmp_path / "parts.parquet").equals(read_data(tmp_path / "whole.parquet"))
 
 
 # Formulas in cells

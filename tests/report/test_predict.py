@@ -71,7 +71,7 @@ def test_tables_that_cannot_be_read_like_training_are_refused(old, tmp_path, con
 
 
 def test_without_a_table_in_training_columns_of_numbers_are_found_by_name(tmp_path):
-    bare = DataDescription("mine", ("q",), TableOptions(), None, None, None)
+    bare = DataDescription(("q",), TableOptions(), None, None, None)
     new = read_new_rows(put(tmp_path, "p,q\n4,5\n"), bare)
     assert new.features.toarray().tolist() == [[5]]
     with pytest.raises(InputError, match="named columns"):

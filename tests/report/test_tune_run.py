@@ -28,7 +28,7 @@ def test_files_say_what_was_found_and_how_good_it_is(tmp_path):
     found = read_settings(tmp_path / "search" / "tuning.json")
     assert found.preset == "default" and found.params == trials.params
     assert found.search.values == tuple(row["log_loss"] for row in trials.table)
-    assert found.search.is_low_best and found.search.verdict == judged.verdict.sentence
+    assert found.search.verdict == judged.verdict.sentence
     assert found.search.params["n_steps"] == (None, trials.table[1]["n_steps"])
     table = pd.read_csv(tmp_path / "search" / "trials.csv")
     assert table["log_loss"].tolist() == [row["log_loss"] for row in trials.table]

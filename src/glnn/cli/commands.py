@@ -63,14 +63,13 @@ def report(
     ] = None,
 ) -> None:
     """Write the HTML report of a run again; it opens in any browser, without a network."""
-    from glnn.data.files import atomic_write
+    from glnn.data.files import write_file
     from glnn.report.page.document import render
     from glnn.report.results import read_results
 
     html = render(read_results(run))
     path = run / "report.html" if out is None else out
-    with atomic_write(path) as file:
-        file.write(html)
+    write_file(path, html)
     typer.echo(str(path))
 
 

@@ -121,11 +121,6 @@ class StageProgress:
             self._end_group()
         self._bar.stop()
 
-    @property
-    def share(self) -> float:
-        """The share of the bar that is full."""
-        return self._bar.tasks[0].percentage / 100
-
     def __call__(self, event: "Event") -> None:
         """Show an event."""
         if event.epoch:
@@ -209,14 +204,14 @@ def fit(
     source = Source(name, labels, graph, how, **split)
     if "WORLD_SIZE" not in os.environ:  # several processes read only their rows
         _ = source.split  # its errors come before PyTorch is imported, which takes seconds
-    with opt.pause_collection():
-        from glnn.distributed import join_processes
-        from glnn.report.run import FitOptions, Run
-        from glnn.report.tune_run import read_settings
+    from glnn.distributed import join_processes
+    from glnn.report.run import FitOptions, Run
+    from glnn.report.tune_run import TunedSettings, read_settings
 
-    found = read_settings(Path(preset)) if preset.endswith(".json") else None
-    params = {} if found is None else dict(found.params)
-    params |= settings if epochs is None else {**settings, "n_epochs": epochs}
+    found = TunedSettings(preset, {})
+    if preset.endswith(".json"):
+        found = read_settings(Path(preset))
+    params = {**found.params, **settings} | ({} if epochs is None else {"n_epochs": epochs})
     if folds == 1:
         raise InputError("--folds must be 0 or at least 2, got 1.")
     with join_processes(device) as peers:
@@ -228,7 +223,7 @@ def fit(
         if rivals == "none" or (rivals == "auto" and peers.size > 1):
             chosen = None  # several processes: process 0 would have to read all the data
         options = FitOptions(
-            preset if found is None else found.preset,
+            found.preset,
             params,
             seed,
             device,
@@ -236,7 +231,7 @@ def fit(
             folds,
             chosen,
             format_command(sys.argv),
-            None if found is None else found.search,
+            found.search,
         )
         source = dataclasses.replace(source, peers=peers) if peers.size > 1 else source
         run = Run(source, options, out, checkpoint)
@@ -270,8 +265,7 @@ def _fit_and_write(run: "Run", console: Console, checkpoint: Path | None, *, ver
         how = {"quiet": console.quiet, "verbose": verbose}
         with StageProgress(console, run.n_epochs, **how) as on_progress:
             run.fit(stop.wrap(on_progress))
-        with opt.pause_collection():
-            run.write()
+        run.write()
 
 
 def format_command(typed: list[str]) -> str:

@@ -4,7 +4,7 @@ import gc
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -27,7 +27,6 @@ _MISSING = (
     "belongs to the package glnn-lab, which is not installed. Install it with: "
     "pip install glnn-lab (in a copy of the repository: pip install ./lab)"
 )
-Register = Callable[[typer.Typer], None]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -36,30 +35,26 @@ def add_commands(app: typer.Typer) -> None:
     for name in {**COMMANDS, **installed}:
         try:
             if name in installed:
-                register: Register = installed[name].load()
+                installed[name].load()(app)
             elif find_spec(PACKAGE) is not None:  # a source tree on the path has no entry points
-                register = import_module(f"{PACKAGE}.cli.{name}").register
+                import_module(f"{PACKAGE}.cli.{name}").register(app)
             else:
-                register = _stub_command(name, f"glnn {name} {_MISSING}")
+                _add_stub(app, name, f"glnn {name} {_MISSING}")
         except (ImportError, AttributeError) as error:
-            register = _stub_command(name, f"glnn {name} cannot be loaded: {error}.")
-        register(app)
+            _add_stub(app, name, f"glnn {name} cannot be loaded: {error}.")
 
 
-def _stub_command(name: str, message: str) -> Register:
-    """Return a function that adds a command which only raises an error with ``message``."""
+def _add_stub(app: typer.Typer, name: str, message: str) -> None:
+    """Add a command which only raises an error with ``message``."""
 
     def refuse() -> None:
         from glnn.exceptions import InputError  # imports scikit-learn, which --help does not need
 
         raise InputError(message)
 
-    def register(app: typer.Typer) -> None:
-        any_arguments = {"allow_extra_args": True, "ignore_unknown_options": True}
-        about = f"{COMMANDS.get(name, 'A further command')} (needs glnn-lab)."
-        app.command(name, help=about, context_settings=any_arguments, add_help_option=False)(refuse)
-
-    return register
+    any_arguments = {"allow_extra_args": True, "ignore_unknown_options": True}
+    about = f"{COMMANDS.get(name, 'A further command')} (needs glnn-lab)."
+    app.command(name, help=about, context_settings=any_arguments, add_help_option=False)(refuse)
 
 
 # The application
@@ -116,6 +111,8 @@ def _options(
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command; return 0 on success, 1 for a failure, 2 for bad input."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(100_000)  # collections every 700 objects slow down imports by a quarter
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _show_warning
@@ -125,7 +122,7 @@ def main(args: Sequence[str] | None = None) -> int:
         except Exception as error:
             return _report_error(error, given)
         finally:
-            gc.unfreeze()  # see pause_collection
+            gc.set_threshold(*thresholds)
     if code == INTERRUPTED:
         return _print_error("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else DONE

@@ -1,10 +1,8 @@
 """Options of the commands by name, with their help texts."""
 
-import contextlib
 import functools
-import gc
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -131,20 +129,6 @@ _SPECIAL = ("columns", "settings")  # parameters of commands that are no single 
 _READING = ("delimiter", "decimal", "encoding", "on_unknown", "exact_labels")
 
 
-@contextlib.contextmanager
-def pause_collection() -> Iterator[None]:
-    """Collect no garbage inside the block, nor later what it has made until the command ends.
-
-    Imports take a quarter less time, and later collections do not go through all modules.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give each parameter of a command the option of its name, unless it has its own.
 
@@ -164,8 +148,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     def wrapper(**given: Any) -> None:
         if table:
-            with pause_collection():
-                from glnn.data import TableOptions
+            from glnn.data import TableOptions
 
             chosen = {name: given.pop(name) for name in table}
             settings = parse_settings(chosen.pop("settings") or (), of_fit="settings" in own)

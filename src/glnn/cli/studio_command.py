@@ -97,7 +97,7 @@ def _run_oracle(
     """Print the learning curve of an oracle as CSV, and write it to the folder if one is named."""
     import tempfile
 
-    from glnn.data.files import atomic_write
+    from glnn.data.files import write_file
     from glnn.exceptions import InputError
     from glnn.studio import LabelSession
     from glnn.studio.oracle import hide_labels, run_oracle
@@ -113,5 +113,4 @@ def _run_oracle(
             lines.append(f"{point.n_labels},{point.accuracy:.6g}")
             typer.echo(lines[-1])
         if out is not None:
-            with atomic_write(out / "curve.csv") as file:
-                file.write("\n".join([*lines, ""]))
+            write_file(out / "curve.csv", "\n".join([*lines, ""]))

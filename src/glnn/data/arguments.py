@@ -15,9 +15,9 @@ from glnn._utils import did_you_mean, import_optional
 from glnn.data.edges import (
     SOURCE_NAMES,
     TARGET_NAMES,
-    UnknownIds,
+    describe_unknown,
     find_edge_columns,
-    find_id,
+    match_ids,
 )
 from glnn.data.encode import to_numeric_frame
 from glnn.data.files import quote
@@ -44,7 +44,9 @@ def resolve_row_names(x: Any, y: Any = None, ids: Any = None) -> np.ndarray | No
     """
     rows = y if x is None else x
     if ids is None and isinstance(rows, pd.DataFrame | pd.Series):
-        ids = names_from_index(rows)
+        index = rows.index
+        is_counter = isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+        ids = None if is_counter else index.to_numpy()
     elif ids is None:  # a record has ids, PyG data have node_ids
         ids = rows.ids if isinstance(rows, NodeData) else getattr(rows, "node_ids", None)
     if ids is None:
@@ -56,14 +58,6 @@ def resolve_row_names(x: Any, y: Any = None, ids: Any = None) -> np.ndarray | No
     if len(names) != n_rows:
         raise InputError(f"ids must name each of the {n_rows} rows, got {len(names)} names.")
     return names
-
-
-def names_from_index(frame: pd.DataFrame | pd.Series) -> np.ndarray | None:
-    """Return the index as names of the rows, or ``None`` if it is 0, 1, 2, ..."""
-    index = frame.index
-    if isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1:
-        return None
-    return index.to_numpy()
 
 
 def find_row(node: int | str, names: np.ndarray | None) -> int:
@@ -119,10 +113,8 @@ def as_fit_arguments(
     (source, target and optionally weight) or a square frame; its nodes are matched
     with ``ids``, by default the index of ``x`` unless that counts from 0. Tensors are detached.
     """
-    x, y, graph, validation, ids = _unpack_record(x, y, graph, validation, ids)
-    rows = y if x is None else x
-    if ids is None and isinstance(rows, pd.DataFrame | pd.Series):
-        ids = names_from_index(rows)
+    names = resolve_row_names(x, y, ids)
+    x, y, graph, validation = _unpack_record(x, y, graph, validation)
     if x is None:
         if y is None or graph is None:
             missing = "y" if y is None else "graph"
@@ -137,7 +129,7 @@ def as_fit_arguments(
     features = convert_features(x)
     if graph is not None:
         n_nodes = features.shape[0] if hasattr(features, "shape") else len(np.asarray(features))
-        graph = align_graph(graph, ids, n_nodes)
+        graph = align_graph(graph, names, n_nodes)
     return FitArguments(features, convert_labels(y), graph, _to_numpy(validation))
 
 
@@ -183,25 +175,21 @@ def align_graph(graph: Any, ids: Sequence[Any] | np.ndarray | None, n_nodes: int
     return _to_numpy(graph)
 
 
-def _unpack_record(x: Any, y: Any, graph: Any, validation: Any, ids: Any) -> tuple[Any, ...]:
-    """Take arguments that were not given from a record or PyG data."""
+def _unpack_record(x: Any, y: Any, graph: Any, validation: Any) -> tuple[Any, ...]:
+    """Take arguments that were not given from a record or PyG data.
+
+    Labels are those of its training and validation nodes, or all of them without a split.
+    """
     data = from_pyg(x) if _is_from_package(x, "torch_geometric") else x
     if isinstance(data, NodeData):
-        labels = _visible_labels(data, validation) if y is None else y
-        val_rows = data.splits.get("val") if validation is None else validation
-        names = data.ids if ids is None else ids
-        return data.features, labels, data.graph if graph is None else graph, val_rows, names
-    return x, y, graph, validation, ids
-
-
-def _visible_labels(data: NodeData, validation: Any) -> np.ndarray:
-    """Return the labels of training and validation nodes, or all labels without a split."""
-    nodes = np.arange(data.n_nodes)
-    if "train" not in data.splits:
-        return data.visible_labels(nodes)
-    val = nodes[:0] if validation is None else nodes[np.asarray(validation)]
-    parts = (data.splits["train"], data.splits.get("val", nodes[:0]), val)
-    return data.visible_labels(np.concatenate(parts))
+        nodes, splits = np.arange(data.n_nodes), data.splits
+        if y is None:
+            chosen = nodes[:0] if validation is None else nodes[np.asarray(validation)]
+            seen = [splits.get("train", nodes), splits.get("val", nodes[:0]), chosen]
+            y = data.visible_labels(np.concatenate(seen))
+        rows = splits.get("val") if validation is None else validation
+        return data.features, y, data.graph if graph is None else graph, rows
+    return x, y, graph, validation
 
 
 def _align_edges(
@@ -233,17 +221,18 @@ def match_node_names(
             f"{len(names)} names, {len(set(map(str, names)))} of them distinct."
         )
     index = {str(name): row for row, name in enumerate(names)}
-    nodes = [find_id(str(node), index) for node in nodes]
-    unknown = UnknownIds.of(nodes, index)
-    if unknown.count:
+    rows, unknown = match_ids(map(str, nodes), index)
+    if unknown:
         advice = (
             "Rows without names are numbered from 0: name them with the index of a DataFrame X or "
             "with ids=, or number the nodes of the graph."
             if ids is None
             else f"The rows have names such as {str(names[0])!r}."
         )
-        raise InputError(f"graph must join rows of X, got {unknown} among its nodes. {advice}")
-    return np.array([index[node] for node in nodes], dtype=np.int64)
+        raise InputError(
+            f"graph must join rows of X, got {describe_unknown(unknown)} among its nodes. {advice}"
+        )
+    return rows
 
 
 def _align_frame(

@@ -4,7 +4,6 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,37 +31,47 @@ WEIGHT_NAMES = ("weight", "w", "value", "weights", "strength", "similarity", "co
 EdgeColumns = tuple[list[str], list[str], np.ndarray | None, tuple[str, ...]]
 
 
-@dataclass(frozen=True)
-class UnknownIds:
-    """Ids in a file that the features do not have."""
-
-    count: int = 0  # number of distinct ids
-    first: tuple[str, ...] = ()  # the first three
-
-    @classmethod
-    def of(cls, ids: Iterable[Any], known: Container[str]) -> "UnknownIds":
-        """Count the distinct ids whose text is not known."""
-        unknown = list(dict.fromkeys(text for text in map(str, ids) if text not in known))
-        return cls(len(unknown), tuple(unknown[:3]))
-
-    def __str__(self) -> str:
-        noun = "id" if self.count == 1 else "ids"
-        more = ", ..." if self.count > len(self.first) else ""
-        return f"{self.count} unknown {noun} ({', '.join(map(quote, self.first))}{more})"
-
-    def refuse(self, path: Path, on_unknown: str) -> None:
-        """Raise an error if there are some and they are not to be dropped."""
-        if self.count and on_unknown == "error":
-            error = InputError(
-                f"{quote_path(path)} must name only ids that the features have, got {self}. "
-                "Correct the ids, name their column in the table with --id, or drop those lines "
-                "with on_unknown='drop' (--set on_unknown=drop)."
-            )
-            error.add = "--set on_unknown=drop"
-            raise error
+# Ids in a file
 
 
-NO_UNKNOWN = UnknownIds()
+def find_id(text: str, index: Container[str]) -> str:
+    """Return the known id that an unknown text stands for: without blanks around it and ``.0``.
+
+    Examples
+    --------
+    >>> find_id(" a ", {"a"}), find_id("7.0", {"7"}), find_id("7.0", {"7.0", "7"})
+    ('a', '7', '7.0')
+    """
+    plain = re.sub(r"(?<=\d)\.0+$", "", text.strip())
+    return plain if text not in index and plain in index else text
+
+
+def match_ids(texts: Iterable[str], index: Mapping[str, int]) -> tuple[np.ndarray, list[str]]:
+    """Return the row of each id, -1 where it is unknown, and the different unknown ids."""
+    found = [find_id(text, index) for text in texts]
+    rows = np.array([index.get(text, -1) for text in found], dtype=np.int64)
+    return rows, list(dict.fromkeys(text for text in found if text not in index))
+
+
+def describe_unknown(ids: Sequence[str]) -> str:
+    """Return the number of unknown ids, and the first three."""
+    noun, more = "id" if len(ids) == 1 else "ids", ", ..." if len(ids) > 3 else ""
+    return f"{len(ids)} unknown {noun} ({', '.join(map(quote, ids[:3]))}{more})"
+
+
+def refuse_unknown(path: Path, ids: Sequence[str], on_unknown: str) -> None:
+    """Raise an error if there are unknown ids and they are not to be dropped."""
+    if ids and on_unknown == "error":
+        error = InputError(
+            f"{quote_path(path)} must name only ids that the features have, got "
+            f"{describe_unknown(ids)}. Correct the ids, name their column in the table with --id, "
+            "or drop those lines with on_unknown='drop' (--set on_unknown=drop)."
+        )
+        error.add = "--set on_unknown=drop"
+        raise error
+
+
+# Edges
 
 
 @dataclass(frozen=True)
@@ -73,14 +82,14 @@ class EdgeReport:
     n_dropped: int  # edges with an unknown id
     n_self_loops: int
     n_repeated: int  # edges that occur again, in either direction
-    unknown: UnknownIds
+    unknown: Sequence[str]  # these ids
     notes: tuple[str, ...] = ()  # on the columns of the list
 
     def lines(self) -> Iterator[str]:
         """Yield sentences on the columns and on edges that were left out or merged."""
         yield from self.notes
-        if self.unknown.count:
-            yield f"graph: left out {self.unknown}, {self.n_dropped} edges"
+        if self.unknown:
+            yield f"graph: left out {describe_unknown(self.unknown)}, {self.n_dropped} edges"
         if self.n_self_loops:
             yield f"graph: left out {self.n_self_loops} self loops"
         if self.n_repeated:
@@ -99,50 +108,34 @@ def read_edges(
     """
     path = Path(path)
     *ends, weights, notes = _read_columns(path, index, options)
-    source, target = ([find_id(text, index) for text in texts] for texts in ends)
-    unknown = UnknownIds.of((text for pair in zip(source, target) for text in pair), index)
-    unknown.refuse(path, options.on_unknown)
-    i = np.array([index.get(text, -1) for text in source], dtype=np.int64)
-    j = np.array([index.get(text, -1) for text in target], dtype=np.int64)
+    rows, unknown = match_ids((text for pair in zip(*ends) for text in pair), index)
+    refuse_unknown(path, unknown, options.on_unknown)
+    i, j = rows[::2], rows[1::2]
     known = (i >= 0) & (j >= 0)
     weights = None if weights is None else weights[known]
     graph = symmetric_from_pairs(i[known], j[known], len(index), weights)
     n_loops, n_known = int((i == j)[known].sum()), int(known.sum())
     report = EdgeReport(
-        n_rows=len(source),
-        n_dropped=len(source) - n_known,
+        n_rows=len(i),
+        n_dropped=len(i) - n_known,
         n_self_loops=n_loops,
         n_repeated=n_known - n_loops - int(graph.nnz) // 2,
         unknown=unknown,
-        notes=notes if source else (f"graph: {path.name} has no edges",),
+        notes=notes if len(i) else (f"graph: {path.name} has no edges",),
     )
     return graph, report
-
-
-def find_id(text: str, index: Container[str]) -> str:
-    """Return the known id that an unknown text stands for: without blanks around it and ``.0``.
-
-    Examples
-    --------
-    >>> find_id(" a ", {"a"}), find_id("7.0", {"7"}), find_id("7.0", {"7.0", "7"})
-    ('a', '7', '7.0')
-    """
-    plain = re.sub(r"(?<=\d)\.0+$", "", text.strip())
-    return plain if text not in index and plain in index else text
 
 
 def read_edge_list(path: str | Path) -> tuple[sp.csr_matrix, list[str]]:
     """Read an edge list; return the symmetric graph and its ids, in order of appearance."""
     path = Path(path)
     source, target, weights, _ = _read_columns(path, {}, DEFAULT_OPTIONS)
-    index: dict[str, int] = {}
-    for pair in zip(source, target):
-        for text in pair:
-            index.setdefault(text, len(index))
+    texts = [text for pair in zip(source, target) for text in pair]
+    index = {text: row for row, text in enumerate(dict.fromkeys(texts))}
     if not index:
         raise DataFormatError(f"{quote_path(path)} must hold at least one edge, got none.")
-    i, j = (np.array([index[text] for text in ends]) for ends in (source, target))
-    return symmetric_from_pairs(i, j, len(index), weights), list(index)
+    rows = np.array([index[text] for text in texts])
+    return symmetric_from_pairs(rows[::2], rows[1::2], len(index), weights), list(index)
 
 
 def _read_columns(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
@@ -205,7 +198,8 @@ def find_edge_columns(
     notes = []
     if None in ends:
         rest, ends_missing = [k for k in free if k not in ends], ends.count(None)
-        like = [k for k in rest if _has_known_ids(frame.iloc[:, k], known)]
+        texts = {k: to_text(frame.iloc[:, k]) for k in rest}
+        like = [k for k in rest if texts[k] and 2 * sum(t in known for t in texts[k]) >= len(frame)]
         guesses = iter(like + [k for k in rest if k not in like])
         ends = [next(guesses, None) if end is None else end for end in ends]
         is_doubtful = len(like) > ends_missing
@@ -237,12 +231,6 @@ def _find_weight(names: Sequence[str], options: TableOptions) -> int | None:
     low = [name.strip().lower() for name in names]
     taken = {name for name in (options.source_column, options.target_column) if name is not None}
     return next((low.index(n) for n in WEIGHT_NAMES if n in low and n not in taken), None)
-
-
-def _has_known_ids(column: pd.Series, known: Container[str]) -> bool:
-    """Whether at least half of the cells are known ids."""
-    texts = to_text(column)
-    return 2 * sum(text in known for text in texts) >= max(1, len(texts))
 
 
 def _extract_columns(

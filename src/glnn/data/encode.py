@@ -262,21 +262,15 @@ def _why_left_out(name: str, column: pd.Series, numbers: np.ndarray | None) -> s
     """Return why a column is not a feature: it holds ids or row numbers; otherwise empty text."""
     if is_named_like_id(name) and is_unique(column):
         return "another id in every row"
-    if numbers is None:
+    if numbers is None or len(numbers) < 2 or not np.isfinite(numbers).all():
         return ""
-    if len(numbers) >= 10 and bool((abs(numbers) > _EXACT).all()):
+    is_long = len(numbers) >= 10
+    if is_long and (abs(numbers) > _EXACT).all():
         return "another long number in every row" if is_unique(column) else ""
-    return "numbers the rows" if _counts_rows(name, numbers) else ""
-
-
-def _counts_rows(name: str, numbers: np.ndarray) -> bool:
-    """Whether a column numbers the rows: 1, 2, 3, ... or whole numbers of that name."""
-    if len(numbers) < 2 or not np.isfinite(numbers).all():
-        return False
-    if len(numbers) >= 10 and numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
-        return True
-    is_own = (numbers == np.floor(numbers)).all() and len(np.unique(numbers)) == len(numbers)
-    return bool(is_own and _ROW_NUMBER_NAME.fullmatch(name))
+    counts = is_long and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
+    if not counts and _ROW_NUMBER_NAME.fullmatch(name):  # whole numbers of that name
+        counts = bool((numbers % 1 == 0).all()) and len(np.unique(numbers)) == len(numbers)
+    return "numbers the rows" if counts else ""
 
 
 def _is_code(name: str, column: pd.Series, numbers: Any) -> bool:

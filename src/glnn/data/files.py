@@ -110,18 +110,21 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(8)}.part")
     try:
-        with temporary.open(mode.replace("w", "x"), **text) as file:  # type: ignore[call-overload]
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        if isinstance(error, GlnnError):
-            raise
-        raise write_error(path, error) from error
+        with wrap_write_errors(path):
+            with temporary.open(mode.replace("w", "x"), **text) as file:  # type: ignore[call-overload]
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write text as UTF-8, or bytes, to a file atomically."""
+    with atomic_write(path, "w" if isinstance(content, str) else "wb") as file:
+        file.write(content)
 
 
 def sync_folder(folder: Path) -> None:
@@ -143,12 +146,21 @@ def write_error(path: Path, error: OSError) -> OutputError:
     )
 
 
+@contextlib.contextmanager
+def wrap_write_errors(path: Path) -> Iterator[None]:
+    """Turn an error of the system inside the block into the one of :func:`write_error`."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, GlnnError):
+            raise
+        raise write_error(path, error) from error
+
+
 def make_folder(folder: Path) -> Path:
     """Make a folder and its parents, unless it is there, and return it."""
-    try:
+    with wrap_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise write_error(folder, error) from error
     return folder
 
 
@@ -177,16 +189,15 @@ def lock_folder(folder: Path) -> WriterLock:
     The folder need not exist; its parents are created.
     """
     lock = WriterLock(sibling_path(folder, "lock"), thread_local=False)
-    try:
+    with wrap_write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(blocking=False)
-    except Timeout:
-        raise OutputError(
-            f"{quote_path(folder)} must have one writer at a time, got a second: "
-            "another process is writing there. Wait for it, or name another folder."
-        ) from None
-    except OSError as error:
-        raise write_error(folder, error) from error
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            raise OutputError(
+                f"{quote_path(folder)} must have one writer at a time, got a second: "
+                "another process is writing there. Wait for it, or name another folder."
+            ) from None
     return lock
 
 
@@ -211,8 +222,8 @@ def replace_folder(folder: Path, own: Collection[str]) -> Iterator[Path]:
         return own if path == str(folder) else ()
 
     try:
-        new.mkdir(parents=True)
-        try:
+        with wrap_write_errors(folder):
+            new.mkdir(parents=True)
             yield new
             if folder.is_dir():
                 shutil.copytree(folder, new, True, keep_others, _link_or_copy, dirs_exist_ok=True)
@@ -223,13 +234,9 @@ def replace_folder(folder: Path, own: Collection[str]) -> Iterator[Path]:
                 folder.rename(old)
                 new.rename(folder)
             sync_folder(folder.parent)
-        finally:
-            with contextlib.suppress(OSError):  # the next writer tries again
-                remove_leftovers(folder)
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise write_error(folder, error) from error
+    finally:
+        with contextlib.suppress(OSError):  # the next writer tries again
+            remove_leftovers(folder)
 
 
 def _link_or_copy(source: str, target: str) -> None:
@@ -255,14 +262,12 @@ def exchange_folders(one: Path, other: Path) -> bool:
 def remove_leftovers(folder: Path) -> None:
     """Remove what a killed writer has left next to a folder; the caller holds its lock."""
     old = sibling_path(folder, "old")
-    try:
+    with wrap_write_errors(folder):
         if old.is_dir() and not folder.exists():
             old.rename(folder)  # killed between the two moves of replace_folder
         for path in (old, sibling_path(folder, "new")):
             if path.is_dir():
                 shutil.rmtree(path)
-    except OSError as error:
-        raise write_error(folder, error) from error
 
 
 def check_replaceable(folder: Path) -> None:

@@ -41,11 +41,11 @@ from glnn.data.npz import (
 from glnn.data.planetoid import read_planetoid
 from glnn.data.table_files import (
     TABLE_SUFFIXES,
-    edge_table_path,
     escape_formula,
+    find_edge_table,
     read_first_row,
     write_edge_table,
-    write_frames,
+    write_frame,
     write_node_table,
 )
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, table_suffix
@@ -105,9 +105,7 @@ def read_data(
     if is_edge_list(path, options):
         matrix, ids = read_edge_list(path)
         return _record_from_graph(path, matrix, ids_from_text(ids))
-    beside = edge_table_path(path)
-    edges = beside if beside.is_file() else None
-    return read_tables(path, None, edges, options)[0]
+    return read_tables(path, None, find_edge_table(path), options)[0]
 
 
 def is_edge_table(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> bool:
@@ -288,4 +286,4 @@ def write_predictions(
     frame = pd.DataFrame(columns).map(lambda c: f"{c:.6g}" if isinstance(c, float) else c)
     if spreadsheet_safe:
         frame = frame.map(escape_formula).rename(columns=escape_formula)
-    write_frames(Path(path), [frame])
+    write_frame(Path(path), frame)

@@ -79,8 +79,7 @@ def as_labels(y: Any) -> np.ndarray:
     """
     labels = np.asarray(convert_labels(y))
     if labels.dtype.kind == "U":
-        bare = [label.strip() for label in labels.ravel()]
-        return np.array(bare, dtype=labels.dtype).reshape(labels.shape)
+        return np.strings.strip(labels)
     if labels.dtype.kind != "O" or labels.ndim != 1:
         return labels
     known = [label for label in labels if label is not None]
@@ -146,13 +145,9 @@ def is_unlabelled(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind == "U":
         return np.isin(labels, ["", "-1"])
     if labels.dtype.kind == "O":
-        return np.array([_is_missing(label) for label in labels], dtype=bool)
+        marks = [isinstance(label, int | str) and label in (-1, "", "-1") for label in labels]
+        return np.asarray(pd.isna(labels) | np.array(marks, dtype=bool))
     raise InputError(f"y must hold whole numbers or text, got dtype {labels.dtype}.")
-
-
-def _is_missing(label: Any) -> bool:
-    is_nan = isinstance(label, float) and label != label
-    return label is None or is_nan or (isinstance(label, (int, str)) and label in (-1, "", "-1"))
 
 
 # Folds: which labels are hidden together, and which train instead

@@ -124,7 +124,7 @@ def _attach_graph(data: NodeData, path: Path | None, ids: list[str]) -> NodeData
         return data.replace(provenance=provenance)
     index = {text: row for row, text in enumerate(ids)}
     graph, report = read_edges(path, index, TableOptions(on_unknown="drop"))
-    if report.unknown.count:
+    if report.unknown:
         left_out = f"{report.n_dropped} of {report.n_rows} lines"
-        provenance["edges left out"] = f"{left_out}, naming {report.unknown.count} other ids"
+        provenance["edges left out"] = f"{left_out}, naming {len(report.unknown)} other ids"
     return data.replace(graph=graph, provenance=provenance)

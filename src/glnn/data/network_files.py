@@ -14,7 +14,7 @@ from defusedxml import DefusedXmlException, ElementTree
 from glnn._utils import import_optional
 from glnn.data.arguments import edges_from_networkx
 from glnn.data.encode import TableEncoder
-from glnn.data.files import atomic_write, check_file, quote, quote_path, wrap_parse_errors
+from glnn.data.files import check_file, quote, quote_path, wrap_parse_errors, write_file
 from glnn.data.node_data import NodeData, extract_links, ids_from_text, symmetric_from_pairs
 from glnn.data.table_files import (
     check_feature_names,
@@ -171,8 +171,7 @@ def write_network_file(network: Any, path: Path) -> None:
     (networkx.write_gexf if is_gexf else networkx.write_graphml_xml)(network, out)
     # networkx writes an attribute name="" of the graph, which GEXF does not allow.
     written = out.getvalue().replace(b' name=""', b"", 1) if is_gexf else out.getvalue()
-    with atomic_write(path, "wb") as file:
-        file.write(written)
+    write_file(path, written)
 
 
 def check_xml_text(text: object) -> str:

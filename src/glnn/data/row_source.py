@@ -20,7 +20,7 @@ from glnn.data.node_data import (
     symmetric_from_pairs,
 )
 from glnn.data.npz import NpzFile, read_pairs, read_record, read_shape
-from glnn.data.table_files import arrow_to_frame, edge_table_path, open_parquet
+from glnn.data.table_files import arrow_to_frame, find_edge_table, open_parquet
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, parse_column_names
 from glnn.data.tables import TableReport, build_table_data
 from glnn.exceptions import DataFormatError
@@ -164,9 +164,7 @@ RowSource = RecordSource | NpzSource | ParquetSource
 
 def open_source(path: str | Path, options: TableOptions = DEFAULT_OPTIONS) -> RowSource:
     """Return the row source of a file of any format of :func:`glnn.data.read_data`."""
-    beside = edge_table_path(Path(path))
-    graph = beside if beside.is_file() else None
-    found = open_rows(Path(path), options, graph)
+    found = open_rows(Path(path), options, find_edge_table(Path(path)))
     return RecordSource(read_data(path, options=options)) if found is None else found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from glnn._utils import check_choice, check_indices, check_integer
-from glnn.data.files import atomic_write, one_line, quote, read_text
+from glnn.data.files import one_line, quote, read_text, write_file
 from glnn.data.node_data import SPLIT_KEYS, NodeData, freeze_array
 from glnn.exceptions import DataFormatError, InputError
 
@@ -65,8 +65,7 @@ class Split:
 
     def save(self, path: str | Path) -> None:
         """Write the split to a JSON file, atomically."""
-        with atomic_write(Path(path)) as file:
-            file.write(self.to_json() + "\n")
+        write_file(Path(path), self.to_json() + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> "Split":

@@ -4,7 +4,7 @@ Workbooks and Parquet files are checked for sensible sizes before they are read.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from glnn.data.table_text import (
     max_text_bytes,
     open_table,
     parse_column_names,
+    plain_text,
     read_first_line,
     read_text_table,
     table_suffix,
@@ -47,13 +48,13 @@ def read_workbook(path: Path, options: TableOptions, header: bool) -> pd.DataFra
     """Read a sheet of a workbook as a table."""
     frame = read_sheet(path, options.sheet)
     notes = frame.attrs["notes"]
-    top = [["" if pd.isna(c) else str(c) for c in row] for row in frame.head(20).to_numpy()]
+    top = [list(map(plain_text, row)) for row in frame.head(20).to_numpy()]
     n_titles = count_title_rows(top) if header else 0
     if n_titles:
         frame = frame.iloc[n_titles:]
         notes = [*notes, f"table: left out {n_titles} rows above the column names"]
     if header and len(frame):
-        cells = ["" if pd.isna(cell) else str(cell) for cell in frame.iloc[0]]
+        cells = list(map(plain_text, frame.iloc[0]))
         names = list(parse_column_names(path, cells))
         frame = drop_stray_rows(frame.iloc[1:].set_axis(names, axis=1).infer_objects(), cells)
         if not len(frame) and notes:
@@ -61,8 +62,8 @@ def read_workbook(path: Path, options: TableOptions, header: bool) -> pd.DataFra
                 f"{quote_path(path)} must have at least one row, got none; {notes[0]}."
             )
         renamed, strays = frame.attrs["renamed"], frame.attrs["notes"]
-        own = [cell for cell, name in zip(cells, names) if name not in renamed]
-        notes = [*notes, *strays, *describe_names(own, frame.drop(columns=list(renamed)))]
+        own = frame.drop(columns=list(renamed))
+        notes = [*notes, *strays, *describe_names(dict(zip(names, cells)), own)]
         frame = frame.rename(columns=renamed)
     else:
         frame.columns = frame.columns.map(str)
@@ -249,13 +250,19 @@ def read_first_row(path: Path, options: TableOptions = DEFAULT_OPTIONS) -> tuple
 # Writing tables
 
 SPECIAL_COLUMNS = ("id", "label", "split")
-_BATCH_CELLS = 4_000_000  # bounds the size of a dense block
+_GROUP_CELLS = 4_000_000  # of a row group of a Parquet file, which is read at once
 
 
 def edge_table_path(path: Path) -> Path:
     """Return the path of the edge list that belongs to a table."""
     ends = Path(path.stem).suffix + path.suffix if path.suffix in COMPRESSED else path.suffix
     return path.with_name(f"{path.name.removesuffix(ends)}.edges{ends}")
+
+
+def find_edge_table(path: Path) -> Path | None:
+    """Return the edge list that belongs to a table, if there is one."""
+    beside = edge_table_path(path)
+    return beside if beside.is_file() else None
 
 
 def write_node_table(data: NodeData, path: Path) -> None:
@@ -271,7 +278,10 @@ def write_node_table(data: NodeData, path: Path) -> None:
             f"{quote_path(edges_path)} must not exist, or it would be read as the graph of "
             f"{path.name}. Remove it, or choose another name."
         )
-    write_frames(path, _iterate_frames(data))
+    frame = pd.DataFrame(data.features.toarray(), columns=list(data.column_names))
+    frame.insert(0, "id", data.node_ids)
+    frame["label"] = label_texts(data)
+    write_frame(path, frame.assign(split=split_texts(data)) if data.splits else frame)
     if data.graph is not None:
         write_edge_table(edges_path, data.graph, data.node_ids)
 
@@ -287,25 +297,20 @@ def write_edge_table(path: Path, graph: Any, ids: Sequence[object] | np.ndarray)
     """Write source, target and weight of each undirected edge once."""
     links, names = extract_links(graph), np.asarray(ids)
     columns = {"source": names[links.row], "target": names[links.col], "weight": links.data}
-    write_frames(path, [pd.DataFrame(columns)])
+    write_frame(path, pd.DataFrame(columns))
 
 
-def write_frames(path: Path, frames: Iterable[pd.DataFrame]) -> None:
-    """Write the rows of all frames to one file atomically; the suffix decides on the format."""
+def write_frame(path: Path, frame: pd.DataFrame) -> None:
+    """Write a frame to a file atomically; the suffix decides on the format."""
     if path.suffix.lower() == ".parquet":
-        arrow, parquet = import_optional("pyarrow"), import_optional("pyarrow.parquet")
+        import_optional("pyarrow")
         with atomic_write(path, "wb") as file:
-            tables = (arrow.Table.from_pandas(frame, preserve_index=False) for frame in frames)
-            first = next(tables)
-            with parquet.ParquetWriter(file, first.schema, write_page_checksum=True) as writer:
-                writer.write_table(first)
-                for table in tables:
-                    writer.write_table(table)
+            size = max(1, _GROUP_CELLS // frame.shape[1])
+            frame.to_parquet(file, index=False, row_group_size=size, write_page_checksum=True)
         return
     mark = "\t" if path.suffix.lower() == ".tsv" else ","
     with atomic_write(path) as file:
-        for place, frame in enumerate(frames):
-            frame.to_csv(file, sep=mark, index=False, header=place == 0, lineterminator="\r\n")
+        frame.to_csv(file, sep=mark, index=False, lineterminator="\r\n")
 
 
 def label_texts(data: NodeData) -> list[str]:
@@ -319,18 +324,6 @@ def split_texts(data: NodeData) -> list[str]:
     for key, nodes in data.splits.items():
         texts[nodes] = key
     return texts.tolist()
-
-
-def _iterate_frames(data: NodeData) -> Iterator[pd.DataFrame]:
-    """Yield the record as frames of some rows each, to avoid one dense copy of all features."""
-    size = max(1, _BATCH_CELLS // data.n_features)
-    labels, splits = label_texts(data), split_texts(data)
-    for start in range(0, data.n_nodes, size):
-        rows = slice(start, start + size)
-        frame = pd.DataFrame(data.features[rows].toarray(), columns=list(data.column_names))
-        frame.insert(0, "id", data.node_ids[rows])
-        frame["label"] = labels[rows]
-        yield frame.assign(split=splits[rows]) if data.splits else frame
 
 
 # Formulas in spreadsheets

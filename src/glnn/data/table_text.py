@@ -187,18 +187,12 @@ def to_numbers(column: pd.Series) -> np.ndarray | None:
         return None
     known = known[[str(cell).strip() not in MISSING_MARKERS for cell in known]]
     whole = (int, decimal.Decimal)
-    known = known.map(lambda c: _to_float(c) if type(c) in whole else _BOOLS.get(c, c))
+    # as text, whole numbers of more than 308 digits become infinite
+    known = known.map(lambda c: float(str(c)) if type(c) in whole else _BOOLS.get(c, c))
     numbers = pd.to_numeric(known, errors="coerce").astype(np.float64)
     if numbers.isna().any():
         return None
     return np.asarray(numbers.reindex(column.index).to_numpy(), dtype=np.float64)
-
-
-def _to_float(number: int | decimal.Decimal) -> float:
-    try:
-        return float(number)
-    except OverflowError:  # more than 308 digits
-        return np.inf
 
 
 def is_placeholder(cell: str) -> bool:
@@ -246,14 +240,13 @@ def find_number_marks(column: pd.Series, *, force: bool = False) -> NumberMarks 
     n_bounds = sum(counts[cell] for cell, match in numbers.items() if match[2] in _BOUNDS)
     if not numbers or len(units) > 1 or 2 * n_bounds > n_cells or not (is_few or force):
         return None
-    marks = NumberMarks("".join(units), "", words)
+    decimal = ""
     cells = pd.Series([match[3] for match in numbers.values()], dtype=object)
     if to_numbers(cells) is None or is_scaled or any(_simplify(cell) != cell for cell in numbers):
         decimal = detect_decimal(cells.to_frame()) or "."
         if not all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
             return None
-        marks = dataclasses.replace(marks, decimal=decimal)
-    return marks
+    return NumberMarks("".join(units), decimal, words)
 
 
 def _simplify(cell: str) -> str:
@@ -483,11 +476,7 @@ def read_text_table(
 ) -> pd.DataFrame:
     """Read the table of a text file; see :func:`glnn.data.table_files.read_frame`."""
     layout = _detect_layout(path, options)
-    first = map(_plain_text, _read_first_cells(path, layout))
-    cells = (
-        *(cell.strip() if layout.is_padded else cell for cell in first),
-        *[""] * layout.has_tail,
-    )
+    cells = (*_read_first_cells(path, layout), *[""] * layout.has_tail)
     names = parse_column_names(path, cells) if header else tuple(map(str, range(len(cells))))
     text = set(select_text(names))
     markers = [*MISSING_MARKERS, *options.na]
@@ -522,26 +511,27 @@ def read_text_table(
     if decimal == "," and options.decimal is None:
         frame = read(",")
     frame, grouped = parse_grouped_numbers(frame, decimal, text)
+    notes, renamed = [*layout.notes, *frame.attrs.get("notes", ())], frame.attrs.get("renamed", {})
     blank = [n for c, n in zip(cells, names) if header and not c.strip() and n != "id"]
     empty = [name for name in blank if frame[name].isna().all()]  # delimiters at the end of lines
-    used = [(c, n) for c, n in zip(cells, names) if n not in empty]
-    names, notes = tuple(n for _, n in used), [*layout.notes, *frame.attrs.get("notes", ())]
-    frame, renamed = frame[list(names)], frame.attrs.get("renamed", {})
-    own = [cell for cell, name in used if name not in renamed]
-    notes += describe_names(own, frame.drop(columns=list(renamed))) if header else ()
+    frame, above = frame.drop(columns=empty), dict(zip(names, cells))
+    notes += describe_names(above, frame.drop(columns=list(renamed))) if header else ()
     if (grouped or unclear) and options.decimal is None:
         how = f"with {quote(decimal)} as the decimal mark"
         listed = list_names(f"table: read numbers {how} in", grouped or unclear)
         other = "," if decimal == "." else "."
         notes.append(f"{listed}; --set decimal={other} (decimal='{other}') changes that")
     if layout.has_zeros:
-        numeric = [name for name in names if pd.api.types.is_numeric_dtype(frame[name].dtype)]
+        numeric = [
+            name for name in map(str, frame) if pd.api.types.is_numeric_dtype(frame[name].dtype)
+        ]
         if numeric:
             raw = read(".", dtype="str", usecols=numeric)
             codes = [n for n in numeric if raw[n].str.fullmatch(r"\s*0\d+\s*").any()]
             frame = frame.assign(**{name: raw[name] for name in codes})
     if layout.is_padded:
-        frame = frame.assign(**{n: frame[n].str.strip() for n in names if _is_text(frame[n])})
+        texts = [name for name in map(str, frame) if _is_text(frame[name])]
+        frame = frame.assign(**{name: frame[name].str.strip() for name in texts})
     frame = frame.rename(columns=renamed).reset_index(drop=True)
     frame.attrs["notes"] = notes
     return frame
@@ -560,7 +550,7 @@ def drop_stray_rows(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     frame, notes = _drop_empty_and_repeated(frame, names)
     renamed, first = dict[str, str](), [""]
     if len(frame) > 1:
-        first = [_plain_text(cell).strip() for cell in frame.iloc[0]]
+        first = [plain_text(cell).strip() for cell in frame.iloc[0]]
     second = _find_second_names(frame, first)
     if second or (any(first) and all(re.fullmatch("[-:=+ ]*", cell) for cell in first)):
         start = "table: the row below the column names is not data:"
@@ -589,15 +579,16 @@ def _drop_empty_and_repeated(
         notes.append(f"table: left out empty rows: {empty.sum():,}")
     if len(frame) and all(_is_text(frame[name]) for name in frame):
         alike = np.flatnonzero((frame.iloc[:, 0] == names[0]).to_numpy()).tolist()
-        repeats = [k for k in alike if [*map(_plain_text, frame.iloc[k])] == list(names)]
+        repeats = [k for k in alike if [*map(plain_text, frame.iloc[k])] == list(names)]
         if repeats:
             frame = frame.drop(index=frame.index[repeats])
             notes.append(f"table: left out lines that repeat the column names: {len(repeats)}")
     return frame, notes
 
 
-def _plain_text(cell: object) -> str:
-    return "" if cell is None or cell != cell else str(cell)
+def plain_text(cell: Any) -> str:
+    """Return a cell as text, empty if it is missing."""
+    return "" if pd.isna(cell) else str(cell)
 
 
 def _find_second_names(frame: pd.DataFrame, first: Sequence[str]) -> list[int]:
@@ -620,7 +611,7 @@ def _find_second_names(frame: pd.DataFrame, first: Sequence[str]) -> list[int]:
 
 def _describe_last_row(frame: pd.DataFrame) -> str:
     """Return what the last row is if it is a remark or has totals, else an empty text."""
-    first, *others = [_plain_text(cell).strip() for cell in frame.iloc[-1]]
+    first, *others = [plain_text(cell).strip() for cell in frame.iloc[-1]]
     above = frame.iloc[:-1, 0]
     if not _is_text(above):
         return ""
@@ -803,7 +794,8 @@ def read_first_line(path: Path, options: TableOptions) -> tuple[str, ...]:
 def _read_first_cells(path: Path, layout: _Layout) -> tuple[str, ...]:
     how: Any = {"sep": layout.delimiter, "encoding": layout.encoding, "header": None}
     how |= {"skiprows": layout.n_titles, "skipinitialspace": layout.is_padded}
-    cells = tuple(_read_csv(path, nrows=1, dtype="str", **how).iloc[0].tolist())
+    row = map(plain_text, _read_csv(path, nrows=1, dtype="str", **how).iloc[0])
+    cells = tuple(cell.strip() if layout.is_padded else cell for cell in row)
     if len(cells) > MAX_COLUMNS:
         raise DataFormatError(
             f"{quote_path(path)} must have at most {MAX_COLUMNS:,} columns, got {len(cells):,}."
@@ -816,7 +808,7 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
 
     A first column without a name is ``id``, and others are numbered; repeated names, too.
     """
-    names = ["" if cell is None else str(cell) for cell in cells]
+    names = list(map(plain_text, cells))
     if names and not names[0].strip() and "id" not in names:
         names[0] = "id"
     blank = [place for place, name in enumerate(names) if not name.strip()]
@@ -835,22 +827,22 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def describe_names(cells: Sequence[str], frame: pd.DataFrame) -> Iterator[str]:
+def describe_names(cells: Mapping[str, str], frame: pd.DataFrame) -> Iterator[str]:
     """Yield sentences on columns that got another name, and on names that look like data.
 
-    ``cells`` are those above the data; data are fractions, and cells that occur below again.
+    ``cells`` are those above the columns; data are fractions, and cells that occur below again.
     """
     names, top = list(map(str, frame)), frame.head(1000)
     n_data = sum(
-        re.fullmatch(r"[+-]?\d+\.\d+", cell) is not None
-        or bool((top.iloc[:, k].astype(str).str.strip() == cell).any())
-        for k, cell in enumerate(cells[:20])
+        re.fullmatch(r"[+-]?\d+\.\d+", cells[name]) is not None
+        or bool((top[name].astype(str).str.strip() == cells[name]).any())
+        for name in names[:20]
     )
-    if 2 * n_data >= min(len(cells), 20) > 0:
+    if 2 * n_data >= min(len(names), 20) > 0:
         yield list_names(
             "table: if the first line is data, add one of names above it; it has", names
         )
-    new = [name for cell, name in zip(cells, names) if name not in (cell, "id")]
+    new = [name for name in names if name not in (cells[name], "id")]
     if new:
         yield list_names("table: columns without a name of their own are called", new)
 

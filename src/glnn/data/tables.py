@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean
-from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, find_id, read_edges
+from glnn.data.edges import describe_unknown, match_ids, read_edges, refuse_unknown
 from glnn.data.encode import TableEncoder, fit_column, is_named_like_id, is_unique
 from glnn.data.files import quote, quote_path, wrap_parse_errors
 from glnn.data.node_data import (
@@ -200,10 +200,8 @@ class TableReport:
 
     encoder: TableEncoder  # turns new rows into the same features
     columns: ColumnPlan
-    unknown_label_ids: UnknownIds = NO_UNKNOWN
-    edges: EdgeReport | None = None
     names: tuple[str, ...] = ()  # all columns of the table, in its order
-    readings: tuple[str, ...] = ()  # notes on how the file and its labels were read
+    readings: tuple[str, ...] = ()  # notes on how the files, labels and edges were read
     groups: np.ndarray | None = None  # group of each row, if such a column was named
     times: np.ndarray | None = None
     frame: pd.DataFrame | None = None  # the table as it was read, unless it is read by rows
@@ -217,9 +215,7 @@ class TableReport:
 
     def lines(self) -> tuple[str, ...]:
         """Return the report as sentences, one for each doubtful choice or omission."""
-        edges = () if self.edges is None else self.edges.lines()
-        labels = [f"labels: left out {self.unknown_label_ids}"] * bool(self.unknown_label_ids.count)
-        return (*self.columns.notes, *self.readings, *labels, *edges, *self.encoder.notes())
+        return (*self.columns.notes, *self.readings, *self.encoder.notes())
 
 
 def read_tables(
@@ -285,22 +281,23 @@ def build_table_data(
         encoder = TableEncoder.fit(where, plan.features, column, options, texts)
     ids = None if plan.id is None else to_text(column(plan.id))
     index = index_ids(ids if ids is not None else [str(k) for k in range(n_rows)], where)
-    unknown, edge_report, graph = NO_UNKNOWN, None, None
+    graph, more = None, list[str]()
     beside = options.replace(sheet=None)  # a sheet of the features
     if labels_path is not None:
         texts, unknown = _read_labels(Path(labels_path), index, beside)
+        more += [f"labels: left out {describe_unknown(unknown)}"] * bool(unknown)
     if graph_path is not None:
         graph, edge_report = read_edges(graph_path, index, beside)
         graph = None if options.needs_label and not graph.nnz else graph
+        more += edge_report.lines()
     texts, notes = settle_labels(texts, options)
-    notes = notes if frame is None else (*frame.attrs.get("notes", ()), *notes)
+    notes = (*([] if frame is None else frame.attrs.get("notes", ())), *notes, *more)
     if options.needs_label:
         _check_classes(where, texts, plan.features if own_labels else (), column)
     labels, class_names = encode_labels(texts)
     groups = None if plan.group is None else np.array(strip_cells(column(plan.group)))
     times = None if plan.time is None else _read_times(where, plan.time, column, options)
-    rest = tuple(names), notes, groups, times, frame
-    report = TableReport(encoder, plan, unknown, edge_report, *rest)
+    report = TableReport(encoder, plan, tuple(names), notes, groups, times, frame)
     data = NodeData(
         features=empty_features(n_rows, len(encoder.feature_names)),
         labels=labels,
@@ -434,7 +431,7 @@ def index_ids(ids: list[str], where: str) -> dict[str, int]:
 
 def _read_labels(
     path: Path, index: dict[str, int], options: TableOptions
-) -> tuple[list[str], UnknownIds]:
+) -> tuple[list[str], list[str]]:
     """Return label texts in the order of ``index``, and the ids that are not in it."""
     frame = read_frame(path, options, select_text=lambda names: names)
     names, where = list(map(str, frame)), quote_path(path)
@@ -452,14 +449,15 @@ def _read_labels(
             f"{', '.join(map(quote, names[:8]))}. Give label_column (--label)."
         )
     plain = ((text, unescape_formula(text)) for text in to_text(frame[id_column]))
-    texts = [other if other in index else find_id(text, index) for text, other in plain]
-    ids = pd.Series(texts, dtype=object)
-    if ids.duplicated().any():
-        raise DataFormatError(f"{where} must label {quote(ids[ids.duplicated()].iloc[0])} once.")
+    texts = [other if other in index else text for text, other in plain]
+    rows, unknown = match_ids(texts, index)
+    ids = [text if row < 0 else row for row, text in zip(rows.tolist(), texts)]
+    is_again = pd.Series(ids, dtype=object).duplicated().to_numpy()
+    if is_again.any():
+        raise DataFormatError(f"{where} must label {quote(texts[is_again.argmax()])} once.")
     labels = [""] * len(index)
-    for text, cell in zip(ids, strip_cells(frame[label])):
-        if text in index:
-            labels[index[text]] = unescape_formula(cell)
-    unknown = UnknownIds.of(ids, index)
-    unknown.refuse(path, options.on_unknown)
+    for row, cell in zip(rows, strip_cells(frame[label])):
+        if row >= 0:
+            labels[row] = unescape_formula(cell)
+    refuse_unknown(path, unknown, options.on_unknown)
     return labels, unknown

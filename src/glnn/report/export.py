@@ -11,7 +11,7 @@ from glnn._utils import check_choice, import_optional
 from glnn.data.files import quote_path
 from glnn.data.network_files import check_xml_text, write_network_file
 from glnn.data.npz import write_graph_npz
-from glnn.data.table_files import escape_formula, write_frames
+from glnn.data.table_files import escape_formula, write_frame
 from glnn.exceptions import InputError
 from glnn.report.links import DROPPED, KEPT, merge_links
 from glnn.report.results import Results
@@ -46,7 +46,7 @@ def export_graph(
         write_network_file(build_network(results), paths[0])
     else:
         for path, frame in zip(paths, (node_frame(results), edge_frame(results))):
-            write_frames(path, [frame.map(escape_formula) if to == "csv" else frame])
+            write_frame(path, frame.map(escape_formula) if to == "csv" else frame)
     return paths
 
 

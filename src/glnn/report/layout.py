@@ -18,7 +18,7 @@ from scipy import fft
 
 from glnn.graph.prior import normalize_adjacency
 
-_N_POWERS = 40
+_N_DIRECTIONS, _N_POWERS = 16, 40  # of the spectral start
 _N_STEPS = 250
 _N_EARLY = 90  # first steps, with stronger attraction (t-SNE's early exaggeration)
 _JITTER = 0.3  # standard deviation of the noise added to positions
@@ -30,16 +30,15 @@ _GRAVITY = 2e-3  # keeps small separate parts from drifting away
 def plane_layout(
     adjacency: sp.csr_matrix,
     groups: np.ndarray | None = None,
-    seed: int = 0,
     start: Float[np.ndarray, "n 2"] | None = None,
 ) -> Float[np.ndarray, "n 2"]:
     """Return a position for each node, about in the unit disc; it depends on the input only.
 
     ``adjacency`` is symmetric and non-negative. Nodes without an edge lie on a ring around the
-    others, sorted by ``groups``. ``seed`` is for the noise. With ``start``, positions of an earlier
-    layout, each part of the graph stays about where it was.
+    others, sorted by ``groups``. With ``start``, positions of an earlier layout, each part of the
+    graph stays about where it was.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     graph = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
     graph.setdiag(0)
     graph.eliminate_zeros()
@@ -62,9 +61,7 @@ def plane_layout(
     return places
 
 
-def spectral_layout(
-    graph: sp.csr_matrix, rng: np.random.Generator, n_directions: int = 16
-) -> Float[np.ndarray, "n 2"]:
+def spectral_layout(graph: sp.csr_matrix, rng: np.random.Generator) -> Float[np.ndarray, "n 2"]:
     """Return the two main directions of the graph's diffusion, with noise to separate equal nodes.
 
     The leading eigenvectors come from a subspace iteration with a fixed number of steps, which is
@@ -72,7 +69,7 @@ def spectral_layout(
     """
     n_nodes = graph.shape[0]
     jitter = rng.standard_normal((n_nodes, 2))
-    width = min(n_directions, n_nodes)
+    width = min(_N_DIRECTIONS, n_nodes)
     hat = normalize_adjacency(graph)
     basis = np.linalg.qr(rng.standard_normal((n_nodes, width)))[0]
     for _ in range(_N_POWERS):

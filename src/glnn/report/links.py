@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int, UInt8
 from scipy.sparse.csgraph import connected_components
 
-from glnn.data.node_data import extract_links
+from glnn.data.node_data import extract_links, unique_codes
 from glnn.quality.explain import FittedNodes, metric_weights
 from glnn.solver.attribution import LinkShares
 
@@ -27,7 +27,6 @@ class Links:
     target: Int[np.ndarray, "e"]  # larger end node
     weight: Float[np.ndarray, "e"]  # in the learned graph, 0 if dropped
     fate: UInt8[np.ndarray, "e"]
-    learned_index: Int[np.ndarray, "e"]  # index among the learned links, row by row; -1 if dropped
 
     def __len__(self) -> int:
         return len(self.source)
@@ -49,8 +48,8 @@ def merge_links(learned: sp.csr_matrix, given: sp.csr_matrix | None) -> Links:
     >>> path = sp.csr_matrix(np.array([[0, 0.5, 0], [0.5, 0, 0], [0, 0, 0]]))
     >>> other = sp.csr_matrix(np.array([[0, 0, 1.0], [0, 0, 0], [1.0, 0, 0]]))
     >>> links = merge_links(path, other)
-    >>> links.fate.tolist(), links.weight.tolist(), links.learned_index.tolist()
-    ([1, 2], [0.5, 0.0], [0, -1])
+    >>> links.fate.tolist(), links.weight.tolist()
+    ([1, 2], [0.5, 0.0])
     """
     n_nodes = learned.shape[0]
     weights = extract_links(learned)
@@ -59,14 +58,12 @@ def merge_links(learned: sp.csr_matrix, given: sp.csr_matrix | None) -> Links:
     if given is not None:
         old = extract_links(given)
         given_keys = old.row.astype(np.int64) * n_nodes + old.col
-    keys = np.union1d(learned_keys, given_keys)
-    learned_index = np.full(len(keys), -1, np.int64)
-    learned_index[np.searchsorted(keys, learned_keys)] = np.arange(len(learned_keys))
-    is_learned, is_given = learned_index >= 0, np.isin(keys, given_keys)
-    fate = np.where(is_learned, np.where(is_given, KEPT, ADDED), DROPPED).astype(np.uint8)
-    weight = np.zeros(len(keys))
-    weight[is_learned] = weights.data[learned_index[is_learned]]
-    return Links(keys // n_nodes, keys % n_nodes, weight, fate, learned_index)
+    keys = unique_codes(np.concatenate([learned_keys, given_keys]))
+    learned_at, given_at = keys.searchsorted(learned_keys), keys.searchsorted(given_keys)
+    fate, weight = np.full(len(keys), DROPPED, np.uint8), np.zeros(len(keys))
+    fate[learned_at], weight[learned_at] = ADDED, weights.data
+    fate[given_at[fate[given_at] == ADDED]] = KEPT
+    return Links(keys // n_nodes, keys % n_nodes, weight, fate)
 
 
 @dataclass(frozen=True)

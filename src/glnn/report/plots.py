@@ -1,5 +1,6 @@
 """Draw results as matplotlib figures, without showing or saving them."""
 
+import dataclasses
 import io
 import itertools
 from typing import Any
@@ -8,8 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from glnn._utils import import_optional
-from glnn.data.node_data import extract_links
-from glnn.report.layout import plane_layout
+from glnn.report.page.subset import select_subset
 from glnn.report.results import Results
 from glnn.report.text import verdict_line
 
@@ -72,23 +72,21 @@ def image_bytes(figure: Any) -> bytes:
 
 def _draw_nodes(axis: Any, results: Results, given_places: Float[np.ndarray, "n 2"] | None) -> None:
     collections = import_optional("matplotlib.collections")
-    shown = _sample(results.n_nodes, MOST_NODES)
-    graph, predictions = results.adjacency[shown][:, shown], results.predictions[shown]
-    places = given_places[shown] if given_places is not None else plane_layout(graph, predictions)
-    links = extract_links(graph)
-    kept = _sample(links.nnz, MOST_EDGES)
-    lines = np.stack([places[links.row[kept]], places[links.col[kept]]], axis=1)
-    faint = float(np.clip(900 / max(len(kept), 1), 0.06, 0.5))
+    learned = dataclasses.replace(results, given=None)
+    shown = select_subset(learned, given_places, MOST_NODES, MOST_EDGES)
+    places, links = shown.places, shown.links
+    lines = np.stack([places[links.source], places[links.target]], axis=1)
+    faint = float(np.clip(900 / max(len(links), 1), 0.06, 0.5))
     axis.add_collection(
         collections.LineCollection(lines, colors=INK, linewidths=0.4, alpha=faint, zorder=1)
     )
-    size = float(np.clip(22_000 / len(shown), 3, 60))
+    size = float(np.clip(22_000 / len(places), 3, 60))
     looks = itertools.cycle(itertools.product(MARKS, COLOURS))
     for number, (name, (mark, colour)) in enumerate(zip(results.class_names, looks)):
-        at = places[predictions == number]
+        at = places[results.predictions[shown.chosen] == number]
         style = {"s": size, "color": colour, "marker": mark, "linewidths": 0, "zorder": 2}
         axis.scatter(*at.T, label=_shorten(name), **style)
-    _mark_nodes(axis, results, shown, places, size)
+    _mark_nodes(axis, results, shown.chosen, places, size)
     axis.margins(0.03)
     axis.set_aspect("equal")
     axis.set_axis_off()
@@ -133,13 +131,6 @@ def _draw_legend(figure: Any, axis: Any, results: Results) -> None:
     for handle in legend.legend_handles:
         handle.set_sizes([42])
         handle.set_alpha(1)
-
-
-def _sample(n: int, most: int) -> np.ndarray:
-    """Return all numbers below ``n``, or ``most`` of them drawn at random."""
-    if n <= most:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
 
 
 def _shorten(name: str, limit: int = 18) -> str:

@@ -26,14 +26,13 @@ from glnn.report.text import UNCALIBRATED, format_count, format_percent
 
 # How the data of a run were read
 
-DATA_FORMAT = ("glnn data", 4)  # kind and version of data.json
+DATA_FORMAT = ("glnn data", 5)  # kind and version of data.json
 
 
 @dataclass(frozen=True)
 class DataDescription:
     """How the data of a run were read, to read new rows in the same way: ``data.json``."""
 
-    name: str
     feature_names: tuple[str, ...] | None
     options: TableOptions
     encoder: TableEncoder | None  # None if the data were no table
@@ -44,11 +43,10 @@ class DataDescription:
     @classmethod
     def of(cls, source: Source) -> "DataDescription":
         """Describe the data of a source."""
-        report, options, data = source.report, source.options, source.data
+        report, options = source.report, source.options
         plan = None if report is None else report.columns
         return cls(
-            data.name,
-            data.feature_names,
+            source.data.feature_names,
             options,
             None if report is None else report.encoder,
             None if plan is None else plan.id,

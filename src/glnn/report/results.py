@@ -50,12 +50,11 @@ class Search:
     values: tuple[float | int, ...]  # of the goal, one per trial
     params: Mapping[str, tuple[float | int | None, ...]] = field(default_factory=dict)
     # for each parameter its value in every trial, None where it was the preset's
-    is_low_best: bool = False  # whether a lower value is better
     verdict: str = ""  # a sentence on the nested estimate of the whole search
 
     def best_so_far(self) -> Float[np.ndarray, "t"]:
         """Return the best value up to each trial."""
-        best = np.minimum if self.is_low_best else np.maximum
+        best = np.minimum if self.goal == "log_loss" else np.maximum
         return np.asarray(best.accumulate(np.asarray(self.values, dtype=float)))
 
 
@@ -95,22 +94,20 @@ class Results:
     readings: tuple[tuple[str, str], ...] = ()  # columns of the table, and how each was read
 
     def __post_init__(self) -> None:
-        sizes = {len(part) for part in (self.ids, self.labels, self.probabilities)}
-        if sizes != {self.adjacency.shape[0]}:
-            raise InputError("results must have one id, label and row of probabilities a node.")
-        n_classes = len(self.class_names)
+        n_nodes, n_classes = self.adjacency.shape[0], len(self.class_names)
         nodes = np.concatenate([self.split.train, self.split.val, self.split.test])
         is_right = (
-            self.labels.dtype.kind == "i"
+            len(self.ids) == len(self.labels) == len(self.probabilities) == n_nodes
+            and self.labels.dtype.kind == "i"
             and self.probabilities.dtype.kind == "f"
             and self.probabilities.shape[1:] == (n_classes,)
             and -1 <= self.labels.min() <= self.labels.max() < n_classes
-            and nodes.max(initial=0) < self.n_nodes
+            and nodes.max(initial=0) < n_nodes
         )
         if not is_right:
             raise InputError(
-                "results must have labels and nodes of the split as whole numbers in range, and a "
-                "probability for each class."
+                "results must have one id, label and row of probabilities a node, labels and nodes "
+                "of the split as whole numbers in range, and a probability for each class."
             )
 
     @property
@@ -199,14 +196,14 @@ def collect_results(
     """
     class_names = tuple(class_names)
     nodes, n_nodes = model.fitted_nodes(column_names), len(labels)
-    classes = _index_classes(model.classes_, class_names)
+    classes = np.array([class_names.index(str(label)) for label in model.classes_], np.int64)
     probabilities = np.zeros((n_nodes, len(class_names)))
     probabilities[:, classes] = model.label_distributions_
     suspects: tuple[int, ...] = ()
     if evaluation is not None:
         hidden = evaluation.held_out.hidden_nodes
-        columns = _index_classes(evaluation.classes, class_names)
-        probabilities[np.ix_(hidden, columns)] = evaluation.probabilities[hidden]
+        columns = [class_names.index(str(label)) for label in evaluation.classes]
+        probabilities[hidden[:, None], columns] = evaluation.probabilities[hidden]
         if not split.test.size or not np.isin(hidden, split.test).all():
             found = suspect_labels(evaluation.held_out, evaluation.probabilities)
             suspects = tuple(found.nodes.tolist())
@@ -279,12 +276,6 @@ def _evaluate_held_out(model: GLNNClassifier) -> Evaluation | None:
     problem = NodeProblem(nodes.features, None, nodes.labels, nodes.trained)
     how: Any = {"class_weight": model.class_weight}
     return estimate(problem, held_out, model.folds_ or folds, model.classes_, **how)
-
-
-def _index_classes(labels: np.ndarray, class_names: tuple[str, ...]) -> np.ndarray:
-    """Return the number of each label among the names of classes."""
-    place = {name: number for number, name in enumerate(class_names)}
-    return np.array([place[str(label)] for label in labels], dtype=np.int64)
 
 
 def describe_settings(settings: FitSettings, has_graph: bool) -> dict[str, Any]:

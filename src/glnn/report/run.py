@@ -63,7 +63,6 @@ class FitOptions:
     def check(self) -> None:
         """Raise InputError for a wrong option."""
         self.settings()
-        check_integer("--seed", self.seed, low=0)
         if self.threads is not None:
             check_integer("--threads", self.threads, low=1)
         choose_rivals(self.rivals, has_graph=True)

@@ -11,13 +11,13 @@ from typing import Any
 from glnn.data import write_graph
 from glnn.data.files import (
     WriterLock,
-    atomic_write,
     check_replaceable,
     lock_folder,
     quote_path,
     remove_leftovers,
     replace_folder,
     sibling_path,
+    write_file,
 )
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError, MissingDependencyError
@@ -105,21 +105,20 @@ def write_run(
         write_node_predictions(new / "predictions.csv", results)
         results.split.save(new / "split.json")
         lines = [json.dumps(_replace_nonfinite(record)) + "\n" for record in results.history]
-        _write_text(new / "history.jsonl", "".join(lines))
+        write_file(new / "history.jsonl", "".join(lines))
         DataDescription.of(source).write(new / "data.json")
         metrics = _replace_nonfinite(collect_metrics(results))
-        _write_text(new / "metrics.json", json.dumps(metrics, indent=2, allow_nan=False) + "\n")
+        write_file(new / "metrics.json", json.dumps(metrics, indent=2, allow_nan=False) + "\n")
         write_results(new / "results.npz", results)
         places = None
         if results.n_nodes <= MAX_NODES:
             places = plane_layout(results.adjacency, results.predictions)
-        _write_text(new / "report.html", render(results, places))
+        write_file(new / "report.html", render(results, places))
         try:
             image = image_bytes(graph_figure(results, places))
         except MissingDependencyError as error:
             return (f"no picture: {error}",)
-        with atomic_write(new / "graph.png", "wb") as file:
-            file.write(image)
+        write_file(new / "graph.png", image)
     return ()
 
 
@@ -155,11 +154,6 @@ def collect_metrics(results: Results) -> dict[str, Any]:
         "facts": dict(results.facts),
         "seconds": dict(results.seconds),
     }
-
-
-def _write_text(path: Path, text: str) -> None:
-    with atomic_write(path) as file:
-        file.write(text)
 
 
 def _replace_nonfinite(value: Any) -> Any:

@@ -15,7 +15,7 @@ from glnn.data.files import quote, quote_path
 from glnn.data.formats import is_edge_list, is_edge_table, open_data
 from glnn.data.row_source import RecordSource, RowSource, open_rows
 from glnn.data.splits import class_sizes
-from glnn.data.table_files import TABLE_SUFFIXES, edge_table_path
+from glnn.data.table_files import TABLE_SUFFIXES, find_edge_table
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, table_suffix
 from glnn.data.tables import guess_label_column, replace_labels
 from glnn.exceptions import InputError
@@ -64,8 +64,7 @@ class Source:
     @property
     def adjacent_edge_file(self) -> Path | None:
         """The edge list in the same folder as a table, if nothing is said about its graph."""
-        beside = edge_table_path(Path(self.name))
-        return beside if self.is_table and self.graph is None and beside.is_file() else None
+        return find_edge_table(Path(self.name)) if self.is_table and self.graph is None else None
 
     @cached_property
     def rows(self) -> RowSource:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from glnn._utils import limit_threads
 from glnn.data.files import check_file
-from glnn.data.table_files import write_frames
+from glnn.data.table_files import write_frame
 from glnn.engine.archive import read_record, write_record
 from glnn.evaluation import evaluate
 from glnn.quality.estimate import Evaluation
@@ -20,7 +20,7 @@ from glnn.report.sources import Source
 from glnn.tuning import Trials, TunedClassifier
 
 SETTINGS, STORAGE, TABLE = "tuning.json", "study.db", "trials.csv"
-FORMAT = ("glnn settings", 2)  # kind and version of tuning.json
+FORMAT = ("glnn settings", 3)  # kind and version of tuning.json
 
 
 def run_tuning(
@@ -70,7 +70,7 @@ class TunedSettings:
 
     preset: str
     params: Mapping[str, Any]  # of the best trial
-    search: Search
+    search: Search | None = None
     nested: Mapping[str, Any] | None = None  # the nested estimate, as in metrics.json
 
 
@@ -81,7 +81,7 @@ def _write_files(
     names = dict.fromkeys(name for row in rows for name in row if name not in ("trial", goal))
     params = {name: tuple(row.get(name) for row in rows) for name in names}
     verdict = "" if estimate is None else estimate.verdict.sentence
-    search = Search(goal, tuple(row[goal] for row in rows), params, goal == "log_loss", verdict)
+    search = Search(goal, tuple(row[goal] for row in rows), params, verdict)
     nested = None if estimate is None else estimate.to_dict()
     preset = str(tuned._with_params({}).preset)
     found = TunedSettings(preset, trials.params, search, nested)
@@ -89,7 +89,7 @@ def _write_files(
         storage.execute("BEGIN IMMEDIATE")  # a lock, as several workers write the same files
         for left in folder.glob(".*.part"):  # of a worker that was killed
             left.unlink(missing_ok=True)
-        write_frames(folder / TABLE, [pd.DataFrame(rows)])
+        write_frame(folder / TABLE, pd.DataFrame(rows))
         write_record(folder / SETTINGS, *FORMAT, found)
 
 

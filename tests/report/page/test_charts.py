@@ -28,7 +28,7 @@ def test_stages_are_named_and_follow_each_other(log):
 
 
 def test_trials_are_drawn_beside_the_best_so_far_and_the_preset():
-    search = Search("log_loss", (0.7, 0.9, 0.6), {"n_steps": (None, 5, 2)}, is_low_best=True)
+    search = Search("log_loss", (0.7, 0.9, 0.6), {"n_steps": (None, 5, 2)})
     best, trials, preset = (r.data_source.data for r in charts.trials_chart(search).renderers)
     assert list(trials["value"]) == [0.7, 0.9, 0.6]
     assert list(best["y"]) == [0.7, 0.7, 0.6] and list(preset["y"]) == [0.7] * 3

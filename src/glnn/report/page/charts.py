@@ -49,10 +49,9 @@ def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
     columns = {"confidence": confidence, "right": right, "count": counts}
     source = _source(columns | {"size": 6 + 16 * np.sqrt(counts / max(counts.max(), 1))})
     figure.line("confidence", "right", source=source, color=BLUE, width=2, legend_label="measured")
-    figure.scatter("confidence", "right", size="size", source=source, color=BLUE, name="hover")
-    _hover(
-        figure, {"confidence": "@confidence{0 %}", "right": "@right{0 %}", "rows": "@count{0,0}"}
-    )
+    drawn = figure.scatter("confidence", "right", size="size", source=source, color=BLUE)
+    tips = {"confidence": "@confidence{0 %}", "right": "@right{0 %}", "rows": "@count{0,0}"}
+    _hover(figure, drawn, tips)
     figure.x_range.start, figure.x_range.end = 0, 1.02
     figure.y_range.start, figure.y_range.end = 0, 1.05
     _legend_above(figure)
@@ -78,8 +77,7 @@ def curves_chart(
             source = _source({"epoch": start + np.arange(len(numbers)), "value": numbers})
             style = {"color": colour, "width": 1.6, "legend_label": words}
             drawn = figure.line("epoch", "value", source=source, **style)
-            tips = [("stage", stage), ("epoch", "@epoch"), (words, "@value{0.0000}")]
-            figure.add_tools(models.HoverTool(renderers=[drawn], tooltips=tips))
+            _hover(figure, drawn, {"stage": stage, "epoch": "@epoch", words: "@value{0.0000}"})
         if shown:
             line = models.Span(location=start, dimension="height", line_color=GREY, line_alpha=0.5)
             figure.add_layout(line)
@@ -98,12 +96,12 @@ def trials_chart(search: Search) -> Any:
     style = {"mode": "after", "color": ORANGE, "width": 2, "legend_label": "best so far"}
     figure.step(places, search.best_so_far(), **style)
     source = _source({"trial": places, "value": search.values})
-    style = {"size": 7, "color": BLUE, "legend_label": "a trial", "name": "hover"}
-    figure.scatter("trial", "value", source=source, **style)
+    style = {"size": 7, "color": BLUE, "legend_label": "a trial"}
+    drawn = figure.scatter("trial", "value", source=source, **style)
     preset = np.full(len(places), search.values[0])
     style = {"color": GREY, "line_dash": "dashed", "legend_label": "the preset"}
     figure.line(places, preset, **style)
-    _hover(figure, {"trial": "@trial", search.goal.replace("_", " "): "@value{0.0000}"})
+    _hover(figure, drawn, {"trial": "@trial", search.goal.replace("_", " "): "@value{0.0000}"})
     _legend_above(figure)
     return figure
 
@@ -118,19 +116,18 @@ def bar_chart(
     """Draw horizontal bars, side by side for each name, one per series."""
     transform = import_optional("bokeh.transform")
     names = shorten_names(names)
-    figure = _figure(label, "", percent="x" if percent else "", bars=names, n_each=len(series))
+    rows = import_optional("bokeh.models").FactorRange(factors=names[::-1])
+    height = max(140, 90 + 20 * len(names) * len(series))
+    figure = _figure(label, "", percent="x" if percent else "", y_range=rows, height=height)
     keys = [f"s{k}" for k in range(len(series))]
     source = _source({"name": names} | dict(zip(keys, map(list, series.values()))))
-    height = 0.8 / len(series)
+    width = 0.8 / len(series)
     for k, (key, words) in enumerate(zip(keys, series)):
-        at = transform.dodge("name", 0.4 - height * (k + 0.5), range=figure.y_range)
-        style = {"height": 0.9 * height, "color": SERIES[k % len(SERIES)], "legend_label": words}
+        at = transform.dodge("name", 0.4 - width * (k + 0.5), range=rows)
+        style = {"height": 0.9 * width, "color": SERIES[k % len(SERIES)], "legend_label": words}
         drawn = figure.hbar(at, right=key, source=source, **style)
         number = "{0.0 %}" if percent else "{0,0.[000]}"
-        tips = [("", "@name"), (words, f"@{key}{number}")]
-        figure.add_tools(
-            import_optional("bokeh.models").HoverTool(renderers=[drawn], tooltips=tips)
-        )
+        _hover(figure, drawn, {"": "@name", words: f"@{key}{number}"})
     _legend_above(figure)
     return figure
 
@@ -151,20 +148,11 @@ def shorten_names(names: Sequence[str], limit: int = 22) -> list[str]:
     return found
 
 
-def _figure(
-    x: str,
-    y: str,
-    *,
-    percent: str = "",
-    log: bool = False,
-    bars: Sequence[str] = (),
-    n_each: int = 1,
-) -> Any:
+def _figure(x: str, y: str, *, percent: str = "", log: bool = False, **more: Any) -> Any:
     models = import_optional("bokeh.models")
     figure = import_optional("bokeh.plotting").figure(
+        **{"height": _HEIGHT, **more},
         sizing_mode="stretch_width",
-        height=max(140, 90 + 20 * len(bars) * n_each) if bars else _HEIGHT,
-        y_range=models.FactorRange(factors=list(bars[::-1])) if bars else models.DataRange1d(),
         min_width=220,
         x_axis_label=x,
         y_axis_label=y,
@@ -183,10 +171,10 @@ def _figure(
     return figure
 
 
-def _hover(figure: Any, tips: Mapping[str, str]) -> None:
-    figure.add_tools(
-        import_optional("bokeh.models").HoverTool(tooltips=list(tips.items()), name="hover")
-    )
+def _hover(figure: Any, drawn: Any, tips: Mapping[str, str]) -> None:
+    """Show these numbers of a point that was drawn when the mouse is on it."""
+    models = import_optional("bokeh.models")
+    figure.add_tools(models.HoverTool(renderers=[drawn], tooltips=list(tips.items())))
 
 
 def _source(columns: Mapping[str, Any]) -> Any:

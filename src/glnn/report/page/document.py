@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from markupsafe import Markup, escape
 
-from glnn.data.files import atomic_write, safe_file_name
+from glnn.data.files import safe_file_name, write_file
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
 from glnn.report.page.charts import (
@@ -241,6 +241,5 @@ def make_report(
     """
     page = ReportPage(render(collect_model_results(model, fitted_to)), path)
     if path is not None:
-        with atomic_write(path) as file:
-            file.write(page.html)
+        write_file(path, page.html)
     return page

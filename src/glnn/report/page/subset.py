@@ -26,22 +26,18 @@ from glnn.report.links import (
 )
 from glnn.report.results import Results
 
-_KINDS = ("uint8", "uint16", "uint32", "float32")
-
 
 def encode_block(words: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     """Return words and arrays as one text that the page's script decodes.
 
     The text is Base64 of gzip of the header's length, the header, the words as JSON and the arrays
-    in little-endian order, each padded to a multiple of four bytes.
+    (uint8, uint16, uint32 or float32) in little-endian order, each padded to a multiple of four
+    bytes.
     """
     blocks = [json.dumps(words, allow_nan=False).encode()]
     table: list[dict[str, Any]] = [{"name": "words", "kind": "json", "shape": [len(blocks[0])]}]
     for name, array in arrays.items():
-        kind = array.dtype.name
-        if kind not in _KINDS:
-            raise TypeError(f"{name} must be one of {', '.join(_KINDS)}, got {kind}.")
-        table.append({"name": name, "kind": kind, "shape": list(array.shape)})
+        table.append({"name": name, "kind": array.dtype.name, "shape": list(array.shape)})
         blocks.append(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
     header = _pad(json.dumps(table).encode())
     whole = len(header).to_bytes(4, "little") + header + b"".join(map(_pad, blocks))
@@ -92,12 +88,6 @@ def select_subset(
     learned = results.adjacency[chosen][:, chosen]
     given = None if results.given is None else results.given[chosen][:, chosen]
     links = merge_links(learned, given)
-    if len(chosen) < n_nodes:  # indices refer to the links of the whole graph
-        whole = merge_links(results.adjacency, None)
-        inside = np.isin(whole.source, chosen) & np.isin(whole.target, chosen)
-        learned_index = links.learned_index.copy()
-        learned_index[links.fate != DROPPED] = np.flatnonzero(inside)
-        links = Links(links.source, links.target, links.weight, links.fate, learned_index)
     fates = links.count_fates()
     links, left_out = select_links(links, max_links), ""
     if len(chosen) < n_nodes:
@@ -178,21 +168,28 @@ def build_arrays(
             "terms": list(results.terms.names),
             "columnNames": list(results.terms.column_names),
         }
-        arrays |= _build_term_arrays(results.terms, links)
+        is_learned = links.fate != DROPPED
+        own = chosen[links.source] * results.n_nodes + chosen[links.target]
+        every = ends.row.astype(np.int64) * results.n_nodes + ends.col  # sorted, as the terms
+        at = every.searchsorted(own[is_learned])
+        arrays |= _build_term_arrays(results.terms, is_learned, at)
     return words, arrays
 
 
-def _build_term_arrays(terms: LinkTerms, links: Links) -> dict[str, np.ndarray]:
-    """Return the shares of each link, zero for dropped ones; float32 since they may be negative."""
-    learned = links.fate != DROPPED
-    at = links.learned_index[learned]
-    shares = np.zeros((len(links), len(terms.names)), np.float32)
+def _build_term_arrays(
+    terms: LinkTerms, learned: np.ndarray, at: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return the shares of each link, zero for dropped ones; float32 since they may be negative.
+
+    ``learned`` is a mask of the links, and ``at`` where those are among all that have terms.
+    """
+    shares = np.zeros((len(learned), len(terms.names)), np.float32)
     shares[learned] = terms.shares[at]
     # Eight bits of each mantissa are precise enough to read, and gzip compresses the zeros.
     bits = shares.view(np.uint32) & np.uint32(0xFFFF8000)
     n_named = min(N_NAMED, terms.columns.shape[1])
-    named = np.zeros((len(links), n_named), np.uint16)
-    counts = np.zeros((len(links), n_named))
+    named = np.zeros((len(learned), n_named), np.uint16)
+    counts = np.zeros((len(learned), n_named))
     named[learned], counts[learned] = terms.columns[at, :n_named], terms.column_shares[at, :n_named]
     return {
         "shares": bits.view(np.float32),
