@@ -9,7 +9,7 @@ or tile by tile.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glnn.distributed import Partition
-from glnn.graph.adjacency import Adjacency
+from glnn.graph.adjacency import DenseAdjacency, GraphOperator
 from glnn.graph.operators import GraphRows
 from glnn.graph.rows import (
     DEVICE_BYTES,
@@ -270,7 +270,7 @@ def pair_keys(n_nodes: int, first: Tensor, second: Tensor) -> Tensor:
     return torch.minimum(first, second) * n_nodes + torch.maximum(first, second)
 
 
-class SparseAdjacency(Adjacency):
+class SparseAdjacency(GraphOperator):
     """A symmetric graph with a value for each of some pairs; with several processes, a part of it.
 
     The pattern is built once for all values on the same pairs. Products are differentiable by the
@@ -324,16 +324,12 @@ class SparseAdjacency(Adjacency):
     def n_nodes(self) -> int:  # noqa: D102
         return self.pairs.n_nodes
 
-    def ends(self) -> tuple[Int[Tensor, "p"], Int[Tensor, "p"]]:  # noqa: D102
-        return self.pairs.i, self.pairs.j
-
-    def values(self) -> Float[Tensor, "p"]:  # noqa: D102
+    def values(self) -> Float[Tensor, "p"]:
+        """Return the weight of each pair."""
         return self._values
 
-    def counts(self) -> Float[Tensor, "p"]:  # noqa: D102
-        return self.pairs.counts.to(self._values.dtype)
-
-    def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:  # noqa: D102
+    def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:
+        """Return the weights at these rows and columns, zero where nothing is stored."""
         place, found = self.pairs.locate(pair_keys(self.n_nodes, rows, columns))
         result = self._values.new_zeros(len(place))
         result[found] = self._values[place[found]]
@@ -349,24 +345,26 @@ class SparseAdjacency(Adjacency):
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         return self._operator @ x
 
-    def to_dense(self) -> Float[Tensor, "n n"]:  # noqa: D102
+    def to_dense(self) -> Float[Tensor, "n n"]:
+        """Return the full matrix, for small graphs."""
         upper = self._values.new_zeros(self.n_nodes, self.n_nodes)
         upper = upper.index_put((self.pairs.i, self.pairs.j), self._values)
         return upper + upper.T - torch.diag(upper.diagonal())
 
-    def asymmetry(self) -> Float[Tensor, ""]:
-        """Return zero: the matrix is symmetric."""
-        return self._values.sum() * 0
-
-    def row_sums(self) -> Float[Tensor, "n"]:  # noqa: D102
+    def row_sums(self) -> Float[Tensor, "n"]:
+        r"""Return :math:`r = A 1`."""
         return self._operator.row_sums()
 
-    def trace(self) -> Float[Tensor, ""]:  # noqa: D102
+    def trace(self) -> Float[Tensor, ""]:
+        r"""Return :math:`\operatorname{tr}(A)`."""
         return self._values.index_select(0, self.pairs.loops).sum()
 
     def __add__(self, other: "SparseAdjacency") -> "SparseAdjacency":
         both = Pairs.from_keys(self.pairs.layout, self.pairs.keys, other.pairs.keys)
         return SparseAdjacency(both, self.on_pairs(both) + other.on_pairs(both))
+
+
+Adjacency: TypeAlias = DenseAdjacency | SparseAdjacency  # a weighted graph, as terms see it
 
 
 # Implicit matrices
