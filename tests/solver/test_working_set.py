@@ -27,9 +27,7 @@ def test_every_start_ends_at_the_same_graph(
     monkeypatch.setattr(working_set, "_MAX_JOINING", 50)
     grown = solved(loops)
     assert grown.rounds > 2
-    difference = full.pairs.to_scipy(full.solution.values) - grown.pairs.to_scipy(
-        grown.solution.values
-    )
+    difference = full.pairs.to_scipy(full.values) - grown.pairs.to_scipy(grown.values)
     assert np.abs(difference.toarray()).max() < 1e-8
 
 

@@ -60,7 +60,7 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
     problem, transform = learned.problem, learned.new_rows.transform
     known = SparseAdjacency.from_rows(problem.layout, learned.adjacency, problem.device)
     pairs, scale = known.pairs, 2 * problem.curvature
-    dual = problem.dual_of(problem.images(pairs, known.values()))
+    dual = problem.split_dual(problem.dual_of(problem.images(pairs, known.values())))
     signal = as_row_matrix(learned.new_rows.signal, device=problem.device)
     by_features = torch.arange(signal.n_columns, device=signal.device) < transform.n_features
     parts: dict[str, Tensor] = {}

@@ -11,7 +11,7 @@ from torch import Tensor
 from glnn.exceptions import InputError
 from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys
 from glnn.graph.rows import to_device
-from glnn.solver.problem import Dual, Problem, nonnegative_max, violation_scale
+from glnn.solver.problem import Problem, nonnegative_max, violation_scale
 
 _ACCEPTED = 1e-6  # largest relative violation of a converged graph
 _MOST_ROUNDING = 1e-4  # the same where rounding alone causes more than _ACCEPTED
@@ -146,15 +146,12 @@ def _read_entries(problem: Problem, adjacency: sp.csr_matrix) -> tuple[Pairs, Te
     return pairs, triangles[0], nonnegative_max(asymmetry)
 
 
-def _rounding_error(problem: Problem, images: Dual, known: Pairs) -> float:
+def _rounding_error(problem: Problem, images: Tensor, known: Pairs) -> float:
     r"""Return the violation that rounding of :math:`T(A)` and :math:`\tau` alone may cause.
 
     It is large if a penalty is much stronger than the curvature.
     """
-    errors = {
-        p.name: 2 * p.weight * _EPSILON * (images[p.name].abs() + p.target.abs())
-        for p in problem.penalties
-    }
+    errors = problem.strength * _EPSILON * (images.abs() + problem.target.abs())
     own = nonnegative_max(problem.correction(errors).on_pairs(known).abs())
     return problem.layout.max(own) / (2 * problem.curvature)
 

@@ -275,10 +275,10 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
         sparsity, solved, notes = solve_for_degree(problem, pairs, target, prior_pairs)
         weights = weights.replace(sparsity=sparsity)
         problem = problem.with_degree_weight(sparsity)
-    adjacency = solved.pairs.to_scipy(solved.solution.values)
+    adjacency = solved.pairs.to_scipy(solved.values)
     certificate = certify(problem, adjacency)
     if not certificate.converged:
-        notes = (*notes, f"not optimal: {solved.solution.reason or _ROUNDING}")
+        notes = (*notes, f"not optimal: {solved.reason or _ROUNDING}")
     return LearnedGraph(
         adjacency=adjacency,
         prior=None if given is None else given.prior,
@@ -290,13 +290,13 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
             reading=request.reading,
         ),
         weights=weights,
-        mean_added_degree=mean_added_degree(solved.pairs, solved.solution.values, prior_pairs),
+        mean_added_degree=mean_added_degree(solved.pairs, solved.values, prior_pairs),
         candidates=(candidates[0].cpu().numpy(), candidates[1].cpu().numpy()),
         problem=problem,
         new_rows=NewRowProblem(
             transform=transform,
             signal=signal,
-            share=problem.new_row(solved.solution.dual),
+            share=problem.new_row(solved.dual),
             prior=given,
             n_candidates=None if problem.support is None else request.n_candidates,
         ),

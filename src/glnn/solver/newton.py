@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glnn.solver.problem import Dual, WorkingProblem
+from glnn.graph.pairs import Pairs
+from glnn.solver.problem import WorkingProblem
 
 # Preconditioner
 
@@ -50,9 +51,10 @@ class _SchurPreconditioner:
         cls, working: WorkingProblem, active: Tensor, scale: float, diagonal: Tensor, number: int
     ) -> "_SchurPreconditioner | None":
         """Return the preconditioner; ``None`` if it is too large or not positive definite."""
-        maps, layout, small = working.maps, working.layout, working.slices[number]
+        maps, problem = working.maps, working.problem
+        layout, small = problem.layout, problem.slices[number]
         rows, own, bounded = slice(0, 0), diagonal[:0], None
-        for part, other in zip(working.slices, maps):
+        for part, other in zip(problem.slices, maps):
             bound = other.gram_bound(active)
             if bound is not None:
                 rows, own, bounded = part, bound, other
@@ -101,7 +103,7 @@ def newton_step(working: WorkingProblem, values: Tensor, gradient: Tensor) -> tu
     number per step from the device.
     """
     active = (values > 0).double()
-    scale = 1.0 / (2 * working.curvature)
+    scale = 1.0 / (2 * working.problem.curvature)
     precondition = make_preconditioner(working, active, scale)
     residual = -gradient
     solution = torch.zeros_like(residual)
@@ -137,13 +139,15 @@ _STALLED = "rounding hides every further step: a penalty is very strong beside t
 
 
 @dataclass(frozen=True, eq=False)
-class DualSolution:
-    """Solution of the dual on one working set."""
+class Solution:
+    """Solution of the graph problem on one working set of pairs."""
 
-    dual: Dual
+    pairs: Pairs
     values: Tensor  # the graph on the pairs
-    iterations: int
+    dual: Tensor
+    iterations: int  # Newton steps, of all rounds
     reason: str = ""  # why it did not converge; empty if it did
+    rounds: int = 1  # working sets so far
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,14 +168,14 @@ class _Point:
 
 
 def solve_dual(
-    working: WorkingProblem, start: Dual | None = None, *, tol: float = TOL
-) -> DualSolution:
+    working: WorkingProblem, start: Tensor | None = None, *, tol: float = TOL
+) -> Solution:
     """Maximise the dual by Newton steps with an Armijo line search.
 
     Stops when the violation is at most ``tol`` times the scale of the graph's entries
     (:func:`glnn.solver.problem.violation_scale`).
     """
-    y = working.flatten_dual(start)
+    y = torch.zeros_like(working.problem.target) if start is None else start
     point, best = _Point.of(working, y, *working.evaluate(y)), None
     iterations, n_stalled, reason = 0, 0, ""
     while True:
@@ -193,7 +197,7 @@ def solve_dual(
         iterations += 1
         if n_stalled >= _MAX_STALLED:
             reason = reason or _STALLED
-    return DualSolution(working.unflatten_dual(point.y), point.values, iterations, reason)
+    return Solution(working.pairs, point.values, point.y, iterations, reason)
 
 
 def _short_step(working: WorkingProblem, point: _Point) -> _Point | None:
