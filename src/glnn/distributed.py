@@ -379,12 +379,9 @@ class RowExchange:
         room = max(MAX_FETCH_BYTES, self._smallest_block * width * n_bytes)
         step = max(1, min(width, room // max(1, self._max_wanted * n_bytes)))
         for first in range(0, max(1, width), step):
-            yield self._fetch_columns(x[:, first : first + step])
-
-    def _fetch_columns(self, x: Tensor) -> Tensor:
-        result = x.new_empty(self._ends[-1], x.shape[1])
-        places = [result[a:b] for a, b in itertools.pairwise(self._ends)]
-        sent = [x[rows] for rows in self._requested]
-        places[self._peers.rank].copy_(sent[self._peers.rank])
-        self._peers.all_to_all_(places, sent)
-        return result
+            sent = [x[rows, first : first + step] for rows in self._requested]
+            result = x.new_empty(self._ends[-1], sent[0].shape[1])
+            places = [result[a:b] for a, b in itertools.pairwise(self._ends)]
+            places[self._peers.rank].copy_(sent[self._peers.rank])
+            self._peers.all_to_all_(places, sent)
+            yield result

@@ -122,16 +122,12 @@ def normalize_graph_rows(
     layout = layout or Partition(block.shape[0])
     graph = GraphRows.of(block, layout, device=device, dtype=dtype)
     degree = layout.all_gather(np.asarray(block.sum(1), dtype=np.float64).ravel())
-    root = torch.from_numpy(inverse_sqrt(degree)).to(device)
-    counts, columns, data = (
-        torch.from_numpy(part).to(device)
-        for part in (np.diff(block.indptr), block.indices, block.data)
-    )
-    nodes = torch.arange(layout.start, layout.stop, device=device)
-    rows, columns = torch.repeat_interleave(nodes, counts), columns.long()
-    first, second = torch.minimum(rows, columns), torch.maximum(rows, columns)
-    entries = (data.double() * root[first] * root[second]).to(dtype)
-    return graph, GraphRows(graph._matrix.with_values(entries), graph._exchange)
+    root = inverse_sqrt(degree)
+    rows = np.repeat(np.arange(layout.start, layout.stop), np.diff(block.indptr))
+    first, second = np.minimum(rows, block.indices), np.maximum(rows, block.indices)
+    entries = torch.from_numpy(block.data.astype(np.float64) * root[first] * root[second])
+    matrix = graph._matrix.with_values(entries.to(device, dtype))
+    return graph, GraphRows(matrix, graph._exchange)
 
 
 class RandomWalk(GraphOperator):
@@ -204,7 +200,6 @@ def retained_edge_shares(learned: sp.csr_matrix, prior: sp.csr_matrix) -> sp.csr
 _MAX_COLUMNS, _NODES_PER_COLUMN = 32, 20
 _N_LEADING = 8  # columns of the adjacency matrix itself, the leading one first
 _N_STEPS = 30  # of the subspace iteration: similarities need the space, not its single vectors
-_N_FIRST_ROWS = 1000  # rows that are checked before all of them
 _RANK_TOLERANCE = 1e-10  # directions with a smaller share of the largest variance are dropped
 
 
@@ -278,10 +273,9 @@ def is_uninformative(features: Any, layout: Partition | None = None) -> bool:
     layout = layout or Partition(features.shape[0])
     if layout.sum(count_nonzero(features)).max() <= 1:
         return True
-    high, low = _column_bounds(features[:_N_FIRST_ROWS])
-    if layout.max(float((high + low).any())):
-        return False  # a few rows usually suffice
-    high, low = (layout.max(bound) for bound in _column_bounds(features))
+    bounds = (features.max(0), -features.min(0))
+    dense = (bound.toarray().ravel() if sp.issparse(bound) else bound for bound in bounds)
+    high, low = (layout.max(np.asarray(bound, dtype=np.float64)) for bound in dense)
     return bool((high + low == 0).all())
 
 
@@ -291,14 +285,6 @@ def count_nonzero(features: Any) -> Float64[np.ndarray, "f"]:
         columns = features.indices[features.data != 0]
         return np.bincount(columns, minlength=features.shape[1]).astype(np.float64)
     return np.asarray(np.count_nonzero(features, axis=0), dtype=np.float64)
-
-
-def _column_bounds(features: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest value of each column, and the largest negated one."""
-    bounds = (features.max(0), -features.min(0))
-    dense = (bound.toarray().ravel() if sp.issparse(bound) else bound for bound in bounds)
-    high, low = (np.asarray(bound, dtype=np.float64) for bound in dense)
-    return high, low
 
 
 def _orthonormalize(z: Float64[Tensor, "n k"], layout: Partition) -> Float64[Tensor, "n k"]:
