@@ -68,8 +68,8 @@ from glnn.engine.settings import (
 from glnn.engine.steps import Steps
 from glnn.engine.tasks import Labels
 from glnn.exceptions import InputError, InputTypeError, NotFittedError
-from glnn.graph.convert import as_adjacency_rows
 from glnn.graph.operators import retained_edge_shares
+from glnn.graph.pairs import as_adjacency_rows
 from glnn.objective import Weights
 from glnn.quality.calibration import Calibration
 from glnn.quality.explain import (

@@ -11,9 +11,7 @@ from glnn.graph.pairs import (
     Pairs,
     ShardedRows,
     SparseAdjacency,
-    exchange,
     exchange_rows,
-    pair_owners,
 )
 from glnn.graph.rows import DenseRows, as_row_matrix
 
@@ -47,7 +45,7 @@ def test_values_make_a_symmetric_matrix_whose_rows_are_spread(size, together):
     def work(peers):
         part = Partition(30, peers)
         own = SparseAdjacency.from_rows(part, matrix[part.rows])
-        assert (pair_owners(part, own.pairs.i, own.pairs.j) == peers.rank).all()
+        assert (part.pair_owners(own.pairs.i, own.pairs.j) == peers.rank).all()
         return own.pairs.to_scipy(own.values())
 
     blocks = together(size, work)
@@ -103,7 +101,7 @@ def matrix_of(kind, peers):
 
 def own_pairs(part):
     i, j = torch.triu_indices(N, N)
-    mine = pair_owners(part, i, j) == part.peers.rank
+    mine = part.pair_owners(i, j) == part.peers.rank
     return Pairs(part, i[mine], j[mine])
 
 
@@ -181,7 +179,7 @@ def test_what_is_sent_arrives_at_its_owner(size, store, together):
         part = rows.layout
         numbers = torch.arange(part.start, part.stop)
         owner = numbers % size
-        (came,) = exchange(part, owner, numbers)
+        (came,) = part.exchange(owner, numbers)
         return came, exchange_rows(part, owner, rows.local).to_dense()
 
     for rank, (numbers, rows) in enumerate(together(size, work)):

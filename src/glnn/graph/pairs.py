@@ -18,8 +18,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glnn.distributed import Partition
+from glnn.exceptions import InputError
 from glnn.graph.adjacency import DenseAdjacency, GraphOperator
-from glnn.graph.operators import GraphRows
+from glnn.graph.convert import as_adjacency, check_weights
+from glnn.graph.operators import GraphRows, drop_loops
 from glnn.graph.rows import (
     DEVICE_BYTES,
     CsrMatrix,
@@ -84,46 +86,35 @@ class ShardedRows:
         return self
 
 
-def as_sharded_rows(matrix: object) -> ShardedRows:
-    """Wrap all rows of a matrix (array, tensor, CSR or rows) in one process."""
+def as_sharded_rows(
+    matrix: object, layout: Partition | None = None, device: str | torch.device = "cpu"
+) -> ShardedRows:
+    """Return this process's rows of a matrix (array, tensor, CSR or rows) on a device."""
     if isinstance(matrix, ShardedRows):
         return matrix
-    local = matrix if isinstance(matrix, RowMatrix) else as_row_matrix(matrix)
-    return ShardedRows(local, Partition(len(local)))
+    local = matrix if isinstance(matrix, RowMatrix) else as_row_matrix(matrix, device=device)
+    return ShardedRows(local, layout or Partition(len(local)))
 
 
-def row_owners(layout: Partition, nodes: Tensor) -> Tensor:
-    """Return the rank that owns each node's row."""
-    bounds = torch.as_tensor(layout.bounds[1:], device=nodes.device)
-    return torch.searchsorted(bounds, nodes, right=True)
-
-
-def pair_owners(layout: Partition, i: Tensor, j: Tensor) -> Tensor:
-    """Return the rank that owns each pair, given in either order."""
-    low, high = torch.minimum(i, j), torch.maximum(i, j)
-    return row_owners(layout, torch.where((low + high) % 2 == 0, low, high))
+def as_adjacency_rows(block: Any, layout: Partition) -> sp.csr_matrix:
+    """Return :func:`as_adjacency` of a graph of which each process gives its rows."""
+    if not layout.is_split:
+        return as_adjacency(block, layout.n_nodes)
+    shape = (layout.n_rows, layout.n_nodes)
+    if not sp.issparse(block) or block.shape != shape:
+        raise InputError(
+            f"graph over several processes must be a sparse matrix of the {shape[0]} rows of this "
+            f"one and {shape[1]} columns, got {type(block).__name__} of shape {np.shape(block)}."
+        )
+    matrix = check_weights(sp.csr_matrix(block))
+    both = sp.csr_matrix(matrix.maximum(layout.transpose(matrix)))
+    return drop_loops(both, layout.start)
 
 
 def _sweeps(rank: Tensor, source: Tensor, size: int) -> Tensor:
     """Return whether ``rank``, and not ``source``, computes the tiles of their two row blocks."""
     shift = (rank - source) % size
     return (2 * shift < size) | ((2 * shift == size) & (rank < source))
-
-
-def exchange(layout: Partition, owner: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
-    """Send each entry of some lists to its owner; return those received, in the order of ranks."""
-    peers = layout.peers
-    if peers.size == 1:
-        return parts
-    order = torch.argsort(owner, stable=True)
-    counts = torch.bincount(owner, minlength=peers.size).tolist()
-    lists = (list(torch.split(part.index_select(0, order), counts)) for part in parts)
-    return tuple(torch.cat(peers.all_to_all(part)) for part in lists)
-
-
-def exchange_pairs(layout: Partition, i: Tensor, j: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
-    """Send each entry of some lists to the process that owns its pair (i, j)."""
-    return exchange(layout, pair_owners(layout, i, j), *parts) if layout.is_split else parts
 
 
 def exchange_rows(layout: Partition, owner: Tensor, rows: RowMatrix) -> RowMatrix:
@@ -218,7 +209,7 @@ class Pairs:
             return [(slice(None), self.i, self.j)]
         here = (self.i >= part.start) & (self.i < part.stop)
         near, far = torch.where(here, self.i, self.j), torch.where(here, self.j, self.i)
-        source, found = row_owners(part, far), []
+        source, found = part.owners(far), []
         for rank, first in enumerate(part.bounds[:-1].tolist()):
             mine = torch.nonzero(source == rank).view(-1)
             found.append((mine, near[mine] - part.start, far[mine] - first))
@@ -256,7 +247,7 @@ class Pairs:
         part, kept = self.layout, torch.nonzero(values).view(-1)
         rows, columns, source = Pairs(part, self.i[kept], self.j[kept]).full_entries()
         entries = (rows, columns, values[kept[source]])
-        rows, columns, stored = exchange(part, row_owners(part, rows), *entries)
+        rows, columns, stored = part.exchange(part.owners(rows), *entries)
         shape = (part.n_rows, self.n_nodes)
         found = CsrMatrix.from_entries(shape, rows - part.start, columns, stored)
         arrays = tuple(tensor.cpu().numpy() for tensor in found.tensors())
@@ -307,7 +298,7 @@ class SparseAdjacency(GraphOperator):
         is_here = (columns >= layout.start) & (columns < layout.stop)
         mine = (rows <= columns) | ~is_here  # if both entries of a pair are here, take one
         if layout.is_split:
-            mine &= pair_owners(layout, rows, columns) == layout.peers.rank
+            mine &= layout.pair_owners(rows, columns) == layout.peers.rank
         rows, columns = rows[mine], columns[mine]
         values = to_device(block.data.astype(np.float64, copy=False), device)[mine]
         if not layout.is_split:  # these pairs are already sorted
@@ -425,9 +416,9 @@ class ImplicitMatrix:
         """
         part = known.layout
         rank, size = torch.tensor(part.peers.rank), part.peers.size
-        first, second = row_owners(part, known.i), row_owners(part, known.j)
+        first, second = part.owners(known.i), part.owners(known.j)
         owner = torch.where(_sweeps(first, second, size), first, second)
-        known = Pairs(part, *exchange(part, owner, known.i, known.j))
+        known = Pairs(part, *part.exchange(owner, known.i, known.j))
         rings = [factor.right.blocks() for factor in self.factors]
         for shift in range(size):
             source = (rank - shift) % size

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from glnn.exceptions import InputError
-from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys
+from glnn.graph.pairs import ImplicitMatrix, Pairs, pair_keys
 from glnn.graph.rows import to_device
 from glnn.solver.problem import Problem, nonnegative_max, violation_scale
 
@@ -137,7 +137,7 @@ def _read_entries(problem: Problem, adjacency: sp.csr_matrix) -> tuple[Pairs, Te
         to_device(part, problem.device)
         for part in (coo.row + np.int64(layout.start), coo.col.astype(np.int64), coo.data)
     )
-    rows, columns, values = exchange_pairs(layout, rows, columns, rows, columns, values)
+    rows, columns, values = layout.exchange_pairs(rows, columns, rows, columns, values)
     keys = pair_keys(problem.n_nodes, rows, columns)
     pairs = Pairs.from_keys(layout, keys)
     triangles = values.new_zeros(2, len(pairs))

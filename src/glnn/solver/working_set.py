@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-from glnn.graph.pairs import Pairs, exchange_pairs, pair_keys
+from glnn.graph.pairs import Pairs, pair_keys
 from glnn.solver.newton import TOL, Solution, solve_dual
 from glnn.solver.problem import Problem, WorkingProblem
 
@@ -72,7 +72,7 @@ def find_violating_pairs(problem: Problem, dual: Tensor, pairs: Pairs, threshold
         if len(keys) > 2 * _MAX_JOINING:
             keys, sizes = _keep_largest(keys, sizes)
     i = torch.div(keys, n_nodes, rounding_mode="floor")
-    keys, sizes = exchange_pairs(layout, i, keys - i * n_nodes, keys, sizes)
+    keys, sizes = layout.exchange_pairs(i, keys - i * n_nodes, keys, sizes)
     new, large = ~pairs.contains(keys), sparse_sizes > threshold
     keys = torch.cat([keys[new], sparse.keys[large]])
     return _keep_largest(keys, torch.cat([sizes[new], sparse_sizes[large]]))[0]
