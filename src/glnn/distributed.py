@@ -171,6 +171,10 @@ class Partition:
         """Send each entry of some lists to the process that owns its pair (i, j)."""
         return self.exchange(self.pair_owners(i, j), *parts) if self.is_split else parts
 
+    def row_sums(self, matrix: Any) -> np.ndarray:
+        """Return the sums of all rows; each process gives its rows of the matrix."""
+        return self.all_gather(np.asarray(matrix.sum(1), dtype=np.float64).ravel())
+
     def rows_of(self, rows: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """Return the rows of some nodes in every process, given this process's rows."""
         found = np.zeros((len(nodes), *rows.shape[1:]), dtype=rows.dtype)

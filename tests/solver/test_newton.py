@@ -79,7 +79,7 @@ def working(rng, make_problem):
         problem = make_problem(signal, weights, reading)
         n = problem.n_nodes
         ends = torch.from_numpy(rng.integers(0, n, (2, 200)))
-        return WorkingProblem.of(problem, Pairs.union(problem.layout, [(ends[0], ends[1])]))
+        return WorkingProblem.of(problem, Pairs.union(problem.signal.layout, [(ends[0], ends[1])]))
 
     return make
 

@@ -17,7 +17,7 @@ def test_every_start_ends_at_the_same_graph(
 ):
     signal = normalize(make_features(40, 4, rng))
     problem = make_problem(signal, Weights(ridge=1.0, row_sums=0.5))
-    loops = Pairs(problem.layout, torch.arange(40), torch.arange(40))
+    loops = Pairs(problem.signal.layout, torch.arange(40), torch.arange(40))
 
     def solved(pairs):
         return solve_problem(problem, WorkingProblem.of(problem, pairs))

@@ -194,7 +194,8 @@ class Steps:
         if problem.graph is not None:
             kind: Any = settings.graph.prior  # which was checked
             graph = problem.graph.astype(np.float64, copy=False)
-            self.given = PriorGraph.of(graph, kind, self.partition)
+            degrees = self.partition.row_sums(graph)
+            self.given = PriorGraph.of(graph, kind, degrees, self.partition.start)
         self.validation = None
         if problem.validation is not None:
             local = problem.validation.local(self.partition)

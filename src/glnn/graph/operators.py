@@ -121,8 +121,7 @@ def normalize_graph_rows(
     """
     layout = layout or Partition(block.shape[0])
     graph = GraphRows.of(block, layout, device=device, dtype=dtype)
-    degree = layout.all_gather(np.asarray(block.sum(1), dtype=np.float64).ravel())
-    root = inverse_sqrt(degree)
+    root = inverse_sqrt(layout.row_sums(block))
     rows = np.repeat(np.arange(layout.start, layout.stop), np.diff(block.indptr))
     first, second = np.minimum(rows, block.indices), np.maximum(rows, block.indices)
     entries = torch.from_numpy(block.data.astype(np.float64) * root[first] * root[second])

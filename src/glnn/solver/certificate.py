@@ -78,7 +78,7 @@ def certify(problem: Problem, adjacency: sp.csr_matrix) -> Certificate:
 
     With several processes, ``adjacency`` are the rows of this one.
     """
-    layout, support = problem.layout, problem.support
+    layout, support = problem.signal.layout, problem.support
     pairs, values, asymmetry = _read_entries(problem, adjacency)
     images = problem.images(pairs, values)
     dual = problem.dual_of(images)
@@ -126,7 +126,7 @@ def _read_entries(problem: Problem, adjacency: sp.csr_matrix) -> tuple[Pairs, Te
 
     Pairs are those of this process; the asymmetry is the largest difference of the two triangles.
     """
-    layout, shape = problem.layout, (problem.layout.n_rows, problem.n_nodes)
+    layout, shape = problem.signal.layout, (problem.signal.layout.n_rows, problem.n_nodes)
     if np.shape(adjacency) != shape:
         raise InputError(
             f"adjacency must have {shape[0]} rows and {shape[1]} columns, "
@@ -134,7 +134,7 @@ def _read_entries(problem: Problem, adjacency: sp.csr_matrix) -> tuple[Pairs, Te
         )
     coo = sp.coo_matrix(adjacency, dtype=np.float64)
     rows, columns, values = (
-        to_device(part, problem.device)
+        to_device(part, problem.signal.local.device)
         for part in (coo.row + np.int64(layout.start), coo.col.astype(np.int64), coo.data)
     )
     rows, columns, values = layout.exchange_pairs(rows, columns, rows, columns, values)
@@ -153,7 +153,7 @@ def _rounding_error(problem: Problem, images: Tensor, known: Pairs) -> float:
     """
     errors = problem.strength * _EPSILON * (images.abs() + problem.target.abs())
     own = nonnegative_max(problem.correction(errors).on_pairs(known).abs())
-    return problem.layout.max(own) / (2 * problem.curvature)
+    return problem.signal.layout.max(own) / (2 * problem.curvature)
 
 
 def _list_pairs(problem: Problem, stored: Pairs, numerator: ImplicitMatrix) -> Pairs:
@@ -169,7 +169,7 @@ def _list_pairs(problem: Problem, stored: Pairs, numerator: ImplicitMatrix) -> P
         keys.append(problem.support.keys)
     elif sparse is not None:
         keys.append(sparse.pairs.keys)
-    return Pairs.from_keys(problem.layout, *keys)
+    return Pairs.from_keys(problem.signal.layout, *keys)
 
 
 def _sweep_other_pairs(

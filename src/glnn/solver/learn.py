@@ -253,7 +253,8 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
         signals = as_sharded_rows(signal, layout, device).densify(0.5)
     given = request.graph
     if given is not None and not isinstance(given, PriorGraph):
-        given = PriorGraph.of(as_adjacency_rows(given, layout), request.prior, layout)
+        rows = as_adjacency_rows(given, layout)
+        given = PriorGraph.of(rows, request.prior, layout.row_sums(rows), layout.start)
     prior = None if given is None else SparseAdjacency.from_rows(layout, given.prior, device)
     weights, target = request.weights, request.n_neighbors
     if weights is None and given is None:
@@ -265,7 +266,7 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
         left, right = (as_sharded_rows(np.hstack(side), layout, device) for side in both)
         terms = [*terms, TaskCost(left, right)]
     objective = Objective.of(weights, signals, prior, reading=request.reading, more=terms)
-    problem = Problem(objective, layout, None, device)
+    problem = Problem(objective, signals)
     assert problem.curvature > 0  # raises here, before anything expensive is computed
     candidates = _find_candidates(request, base, target)
     pairs = problem.starting_pairs(candidates)

@@ -52,7 +52,7 @@ class _SchurPreconditioner:
     ) -> "_SchurPreconditioner | None":
         """Return the preconditioner; ``None`` if it is too large or not positive definite."""
         maps, problem = working.maps, working.problem
-        layout, small = problem.layout, problem.slices[number]
+        layout, small = problem.signal.layout, problem.slices[number]
         rows, own, bounded = slice(0, 0), diagonal[:0], None
         for part, other in zip(problem.slices, maps):
             bound = other.gram_bound(active)

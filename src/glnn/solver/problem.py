@@ -14,9 +14,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from glnn.distributed import Partition
 from glnn.exceptions import ProblemError
-from glnn.graph.pairs import ImplicitMatrix, Pairs
+from glnn.graph.pairs import ImplicitMatrix, Pairs, ShardedRows
 from glnn.objective import Objective, QuadraticTerm, Term
 from glnn.objective.base import PairMap, RowCoefficients
 
@@ -29,14 +28,13 @@ class Problem:
     """
 
     objective: Objective  # its terms with a positive weight are used
-    layout: Partition  # which rows and pairs are in this process
+    signal: ShardedRows  # of the nodes; it says which rows and pairs are in this process
     support: Pairs | None = None  # this process's pairs that may become edges; None: all pairs
-    device: str = "cpu"
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes."""
-        return self.layout.n_nodes
+        return self.signal.layout.n_nodes
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -74,7 +72,7 @@ class Problem:
     @cached_property
     def target(self) -> Tensor:
         r"""The concatenated vectors :math:`\tau_m`, in double precision."""
-        none = torch.empty(0, dtype=torch.float64, device=self.device)
+        none = torch.empty(0, dtype=torch.float64, device=self.signal.local.device)
         return torch.cat([none, *(p.target for p in self.penalties)])
 
     @cached_property
@@ -96,7 +94,7 @@ class Problem:
 
     def gather_parts(self, parts: Iterable[Tensor]) -> Tensor:
         """Concatenate one vector for each penalty and sum them over all processes."""
-        return self.layout.sum(torch.cat([self.target[:0], *parts]))
+        return self.signal.layout.sum(torch.cat([self.target[:0], *parts]))
 
     def images(self, pairs: Pairs, values: Tensor) -> Tensor:
         r"""Return :math:`T_m(A)` of a graph, given the values on this process's pairs."""
@@ -112,7 +110,7 @@ class Problem:
         ``gains`` are the entries of :math:`B`.
         """
         own = (pairs.counts * values).dot(self.curvature * values - gains)
-        value, misfit = self.layout.sum(float(own)), images - self.target
+        value, misfit = self.signal.layout.sum(float(own)), images - self.target
         for penalty, part in zip(self.penalties, self.slices):
             value += float(penalty.weight * misfit[part].dot(misfit[part]))
         return value
@@ -140,12 +138,13 @@ class Problem:
 
     def starting_pairs(self, candidates: tuple[Tensor, Tensor]) -> Pairs:
         """Return this process's first working set: loops, candidates, pairs that a term lists."""
-        own = torch.arange(self.layout.start, self.layout.stop, device=candidates[0].device)
+        layout = self.signal.layout
+        own = torch.arange(layout.start, layout.stop, device=candidates[0].device)
         ends = [candidates, (own, own)]
         if self.linear.sparse is not None:
             named = self.linear.sparse.pairs.select(self.linear.sparse.values() != 0)
             ends.append((named.i, named.j))
-        return Pairs.union(self.layout, ends)
+        return Pairs.union(layout, ends)
 
 
 # Accuracy
@@ -218,7 +217,7 @@ class WorkingProblem:
     def evaluate(self, y: Tensor) -> tuple[Tensor, float]:
         """Return the graph ``a(y)`` and the negated dual value ``-D(y)``."""
         values = (self.offsets - self.adjoint(y)).clamp_(min=0).div_(2 * self.problem.curvature)
-        layout, curvature = self.problem.layout, self.problem.curvature
+        layout, curvature = self.problem.signal.layout, self.problem.curvature
         squares = layout.sum((self.pairs.counts * values).dot(values))
         fixed = torch.addcmul(self.problem.target, self.inverse, y, value=0.5).dot(y)
         return values, layout.agree(float(fixed + curvature * squares))
@@ -234,7 +233,7 @@ class WorkingProblem:
 
     def global_max(self, values: Tensor) -> float:
         """Return :func:`nonnegative_max` over the pairs of all processes."""
-        return self.problem.layout.max(nonnegative_max(values))
+        return self.problem.signal.layout.max(nonnegative_max(values))
 
     @cached_property
     def gain(self) -> float:
@@ -247,7 +246,7 @@ class WorkingProblem:
 
     def dot(self, first: Tensor, second: Tensor) -> float:
         """Return the inner product of two dual vectors, bit-identical in every process."""
-        return self.problem.layout.agree(float(first.dot(second)))
+        return self.problem.signal.layout.agree(float(first.dot(second)))
 
     def complete_dual(self, y: Tensor, values: Tensor) -> Tensor:
         """Return the dual point with the entries set that no pair of the working set depends on.

@@ -35,10 +35,10 @@ def solve_problem(
             break
         threshold = 2 * problem.curvature * TOL * working.violation_scale(solution.values)
         joining = find_violating_pairs(problem, dual, pairs, threshold)
-        if not problem.layout.sum(float(len(joining))):
+        if not problem.signal.layout.sum(float(len(joining))):
             break
         used = pairs.keys[solution.values > 0]
-        grown = Pairs.from_keys(problem.layout, core.keys, used, joining)
+        grown = Pairs.from_keys(problem.signal.layout, core.keys, used, joining)
         working = WorkingProblem.of(problem, grown)
     return dataclasses.replace(solution, dual=dual, iterations=iterations, rounds=rounds)
 
@@ -48,7 +48,7 @@ def find_violating_pairs(problem: Problem, dual: Tensor, pairs: Pairs, threshold
 
     At most ``_MAX_JOINING`` are returned, those with the largest numerators.
     """
-    layout, n_nodes = problem.layout, problem.n_nodes
+    layout, n_nodes = problem.signal.layout, problem.n_nodes
     numerator = problem.linear + problem.correction(dual)
     sparse = Pairs.from_keys(layout, pairs.keys[:0])  # pairs of the sparse part, which tiles lack
     if numerator.sparse is not None:
@@ -115,7 +115,7 @@ def solve_for_degree(
         reached = abs(degree - target) <= _ACCEPTED * target or (sparsity == 0 and degree <= target)
         if problem.support is not None or reached:
             break
-        pairs = Pairs.from_keys(problem.layout, pairs.keys, solved.pairs.keys)
+        pairs = Pairs.from_keys(problem.signal.layout, pairs.keys, solved.pairs.keys)
     notes: tuple[str, ...] = ()
     if abs(degree - target) > 0.1 * target:
         notes = (
