@@ -707,12 +707,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = sp.identity(n_nodes, dtype=np.float32, format="csr")
             if links is not None:
                 X = sp.csr_matrix((links.shape[0], n_nodes), dtype=np.float32)
-        return self._model.predict_proba(self._check_features(self._encode(X), reset=False), links)
-
-    def _encode(self, X: Any) -> Any:
-        """Encode the rows of a frame as in the fit; return anything else unchanged."""
-        encoder = self.encoder_
-        return transform_frame(X, encoder) if encoder is not None and is_frame(X) else X
+        if self.encoder_ is not None and is_frame(X):
+            X = transform_frame(X, self.encoder_)
+        return self._model.predict_proba(self._check_features(X, reset=False), links)
 
     def _store_fit(self, model: Model, history: History) -> None:
         self._model, self.history_ = model, history
@@ -738,15 +735,13 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         self.classes_, encoded = encode_targets(y, n_nodes)
         train, held = split_labels(encoded, validation, len(self.classes_))
-        labels = Labels(train, encoded[train], n_nodes, len(self.classes_))
-        chosen = None
-        if held.size:
-            chosen = Labels(held, encoded[held], n_nodes, len(self.classes_))
         weights = label_weights(self.class_weight, sample_weight, self.classes_, encoded)
-        if weights is not None:
-            labels = labels.with_weights(weights[train])
-            chosen = None if chosen is None else chosen.with_weights(weights[held])
-        return FitProblem(X, labels, None, chosen, peers)
+
+        def labels_of(nodes: np.ndarray) -> Labels:
+            labels = Labels(nodes, encoded[nodes], n_nodes, len(self.classes_))
+            return labels if weights is None else labels.with_weights(weights[nodes])
+
+        return FitProblem(X, labels_of(train), None, labels_of(held) if held.size else None, peers)
 
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         """Check features, and their number of columns with scikit-learn's ``validate_data``."""
