@@ -183,14 +183,14 @@ class Partition:
         return self.peers.all_reduce(found)
 
     def gather(self, matrix: Any) -> Any:
-        """Return the whole matrix in process 0, ``None`` in all others."""
-        if not self.is_split:
+        """Return the whole matrix in process 0; all others keep their rows."""
+        if not self.is_split or matrix is None:
             return matrix
         is_sparse = sp.issparse(matrix)
         parts = (matrix.data, matrix.indices, np.diff(matrix.indptr)) if is_sparse else (matrix,)
         whole = [self.exchange(np.zeros(len(part)), part)[0] for part in parts]
         if self.peers.rank:
-            return None
+            return matrix
         if not is_sparse:
             return whole[0]
         starts = np.concatenate([[0], np.cumsum(whole[2])])

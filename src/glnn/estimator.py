@@ -460,14 +460,15 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The most suspect comes first; ``attrs["n_estimated"]`` is the estimated number of mistakes.
         """
         held_out = self._get_held_out(in_folds=True)
-        found = suspect_labels(held_out, held_out.calibrated())
+        calibrated = held_out.calibrated()
+        nodes, n_estimated = suspect_labels(held_out, calibrated)
         frame = self._make_frame(
-            found.nodes,
-            given=self.classes_[found.given],
-            predicted=self.classes_[found.predicted],
-            probability=found.probability,
+            nodes,
+            given=self.classes_[held_out.classes[nodes]],
+            predicted=self.classes_[calibrated[nodes].argmax(1)],
+            probability=calibrated[nodes].max(1),
         )
-        frame.attrs["n_estimated"] = found.n_estimated
+        frame.attrs["n_estimated"] = n_estimated
         return frame
 
     def explain(
