@@ -77,7 +77,7 @@ from glnn.quality.explain import (
     FittedNodes,
     explain,
     nearest_labels,
-    rank_label_effects,
+    sort_label_effects,
 )
 from glnn.quality.folds import (
     HeldOut,
@@ -511,7 +511,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if refits:
             labelled = nearest_labels(nodes, row, n_labels)
             effects = self._measure_label_effects(labelled, refits)[:, row]
-            ranked = rank_label_effects(nodes, labelled, effects)
+            ranked = sort_label_effects(nodes, labelled, effects)
         return explain(nodes, row, n_links=n_links, label_effects=ranked)
 
     def suggest_labels(self, k: int = 10, among: Any = None) -> "DataFrame":

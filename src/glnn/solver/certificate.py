@@ -88,7 +88,7 @@ def certify(problem: Problem, adjacency: sp.csr_matrix) -> Certificate:
     gains, place = problem.linear.on_pairs(known), known.locate(pairs.keys)[0]
     numerator = gains + correction.on_pairs(known)
     implied = numerator.clamp_(min=0).div_(2 * problem.curvature)
-    if support is not None and support is not known:
+    if support is not None:
         implied *= support.contains(known.keys)
     residual = implied.index_add(0, place, values, alpha=-1)
     # a negative entry needs no check of its own: implied entries are not negative, so its
@@ -164,8 +164,6 @@ def _list_pairs(problem: Problem, stored: Pairs, numerator: ImplicitMatrix) -> P
     """
     keys, sparse = [stored.keys], numerator.sparse
     if problem.support is not None:
-        if bool(problem.support.contains(stored.keys).all()):
-            return problem.support
         keys.append(problem.support.keys)
     elif sparse is not None:
         keys.append(sparse.pairs.keys)

@@ -176,16 +176,12 @@ def solve_dual(
     (:func:`glnn.solver.problem.violation_scale`).
     """
     y = torch.zeros_like(working.problem.target) if start is None else start
-    point, best = _Point.of(working, y, *working.evaluate(y)), None
+    point = best = _Point.of(working, y, *working.evaluate(y))
     iterations, n_stalled, reason = 0, 0, ""
-    while True:
-        best = point if best is None or point.violation < best.violation else best
-        if point.violation <= tol * working.violation_scale(point.values):
-            reason = ""
-            break
+    while not point.violation <= tol * working.violation_scale(point.values):  # it may be NaN
         if iterations >= _MAX_STEPS or n_stalled >= _MAX_STALLED:
-            point, reason = best, reason or f"{_MAX_STEPS} Newton steps were not enough"
-            break
+            reason = reason or f"{_MAX_STEPS} Newton steps were not enough"
+            return Solution(working.pairs, best.values, best.y, iterations, reason)
         step, is_solved = newton_step(working, point.values, point.gradient)
         reason = "" if is_solved else _SLOW
         moved = _line_search(working, point, step) or _short_step(working, point)
@@ -193,11 +189,11 @@ def solve_dual(
         if moved is None:
             y = point.y + step
             moved = _Point.of(working, y, *working.evaluate(y))
-        point = moved
-        iterations += 1
+        point, iterations = moved, iterations + 1
+        best = min(best, point, key=lambda one: one.violation)
         if n_stalled >= _MAX_STALLED:
             reason = reason or _STALLED
-    return Solution(working.pairs, point.values, point.y, iterations, reason)
+    return Solution(working.pairs, point.values, point.y, iterations)
 
 
 def _short_step(working: WorkingProblem, point: _Point) -> _Point | None:
