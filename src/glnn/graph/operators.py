@@ -24,7 +24,7 @@ class GraphRows(GraphOperator):
     """
 
     def __init__(self, matrix: CsrMatrix, exchange: RowExchange | None = None) -> None:
-        self._matrix, self._exchange = matrix, exchange  # without an exchange, all rows are here
+        self.matrix, self._exchange = matrix, exchange  # without an exchange, all rows are here
 
     @classmethod
     def of(
@@ -46,19 +46,19 @@ class GraphRows(GraphOperator):
     @property
     def n_nodes(self) -> int:
         """Number of rows of this process."""
-        return len(self._matrix)
+        return len(self.matrix)
 
     def row_sums(self) -> Float[Tensor, "n"]:
         """Return the sums of this process's rows."""
-        ones = self._matrix.values.new_ones(self._matrix.n_columns, 1)
-        return self._matrix.spmm(ones)[:, 0]
+        ones = self.matrix.values.new_ones(self.matrix.n_columns, 1)
+        return self.matrix.spmm(ones)[:, 0]
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         if x.requires_grad:
             return _SymmetricProduct.apply(x, self)  # type: ignore[no-any-return, no-untyped-call]
         if self._exchange is None:
-            return self._matrix.spmm(x)
-        return torch.cat([self._matrix.spmm(rows) for rows in self._exchange.fetch(x)], 1)
+            return self.matrix.spmm(x)
+        return torch.cat([self.matrix.spmm(rows) for rows in self._exchange.fetch(x)], 1)
 
 
 class _SymmetricProduct(torch.autograd.Function):
@@ -125,7 +125,7 @@ def normalize_graph_rows(
     rows = np.repeat(np.arange(layout.start, layout.stop), np.diff(block.indptr))
     first, second = np.minimum(rows, block.indices), np.maximum(rows, block.indices)
     entries = torch.from_numpy(block.data.astype(np.float64) * root[first] * root[second])
-    matrix = graph._matrix.with_values(entries.to(device, dtype))
+    matrix = graph.matrix.with_values(entries.to(device, dtype))
     return graph, GraphRows(matrix, graph._exchange)
 
 

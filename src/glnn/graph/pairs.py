@@ -328,19 +328,14 @@ class SparseAdjacency(GraphOperator):
 
     def on_pairs(self, pairs: Pairs) -> Tensor:
         """Return the entries on other pairs, zero where none is stored."""
-        place, found = pairs.locate(self.pairs.keys)
-        result = self._values.new_zeros(len(pairs))
-        result[place[found]] = self._values[found]
-        return result
+        return self.entries(pairs.i, pairs.j)
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         return self._operator @ x
 
     def to_dense(self) -> Float[Tensor, "n n"]:
         """Return the full matrix, for small graphs."""
-        upper = self._values.new_zeros(self.n_nodes, self.n_nodes)
-        upper = upper.index_put((self.pairs.i, self.pairs.j), self._values)
-        return upper + upper.T - torch.diag(upper.diagonal())
+        return self._operator.matrix.to_dense()
 
     def row_sums(self) -> Float[Tensor, "n"]:
         r"""Return :math:`r = A 1`."""
