@@ -37,11 +37,7 @@ _HEADERS = {
 
 
 class RefusedError(Exception):
-    """A request that is not answered: its status and one line."""
-
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(words)
-        self.status, self.words = status, words
+    """A request that is not answered; its arguments are the status and one line."""
 
 
 async def read_message(request: Any) -> dict[str, Any]:
@@ -197,7 +193,7 @@ def _text(words: str) -> Any:
 def _refuse(error: Exception) -> Any:
     """Return the answer to a request that failed: one line as JSON."""
     if isinstance(error, RefusedError):
-        status, words = error.status, error.words
+        status, words = error.args
     elif isinstance(error, GlnnError):
         status, words = 422, str(error)
     else:
