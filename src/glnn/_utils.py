@@ -149,6 +149,23 @@ def _as_float(name: str, values: np.ndarray) -> np.ndarray:
     return values.astype(np.float32, copy=False)
 
 
+def check_weights(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """Return a copy in float64 without stored zeros; weights must be finite and at least 0."""
+    if matrix.dtype.kind not in "fiub":
+        raise InputError(f"{name} must have real weights, got dtype {matrix.dtype}.")
+    matrix = matrix.astype(np.float64)
+    matrix.sum_duplicates()
+    if not np.isfinite(matrix.data).all():
+        raise InputError(f"{name} must have finite weights, got NaN or infinity.")
+    if matrix.nnz and matrix.data.min() < 0:
+        raise InputError(
+            f"{name} must have weights of at least 0, got {matrix.data.min():g}. "
+            "Drop negative edges or take their absolute value."
+        )
+    matrix.eliminate_zeros()
+    return matrix
+
+
 def check_indices(name: str, indices: Any, n_nodes: int) -> np.ndarray:
     """Return distinct node numbers from a boolean mask of length ``n_nodes`` or a list of ids."""
     array = check_array(name, indices)

@@ -17,10 +17,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glnn._utils import check_weights
 from glnn.distributed import Partition
 from glnn.exceptions import InputError
 from glnn.graph.adjacency import DenseAdjacency, GraphOperator
-from glnn.graph.convert import as_adjacency, check_weights
+from glnn.graph.convert import as_adjacency
 from glnn.graph.operators import GraphRows, drop_loops
 from glnn.graph.rows import (
     DEVICE_BYTES,
@@ -106,7 +107,7 @@ def as_adjacency_rows(block: Any, layout: Partition) -> sp.csr_matrix:
             f"graph over several processes must be a sparse matrix of the {shape[0]} rows of this "
             f"one and {shape[1]} columns, got {type(block).__name__} of shape {np.shape(block)}."
         )
-    matrix = check_weights(sp.csr_matrix(block))
+    matrix = check_weights("graph", sp.csr_matrix(block))
     both = sp.csr_matrix(matrix.maximum(layout.transpose(matrix)))
     return drop_loops(both, layout.start)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._utils import check_choice
+from glnn._utils import check_choice, check_weights
 from glnn.exceptions import InputError
 
 PriorKind = Literal["binary", "symmetric", "renormalized"]
@@ -121,7 +121,7 @@ def _check_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:
     if links is None:
         return sp.csr_matrix((n_new, n_nodes))
     try:
-        matrix = sp.csr_matrix(links, dtype=np.float64, copy=True)
+        matrix = sp.csr_matrix(links, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("links must be a matrix of numbers, new nodes x training nodes.") from None
     if matrix.shape != (n_new, n_nodes):
@@ -129,8 +129,4 @@ def _check_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:
             f"links must have one row for each of the {n_new} new nodes and one column for each "
             f"of the {n_nodes} training nodes, got shape {matrix.shape}."
         )
-    matrix.sum_duplicates()
-    if not np.isfinite(matrix.data).all() or matrix.data.min(initial=0.0) < 0:
-        raise InputError("links must have finite weights of at least 0.")
-    matrix.eliminate_zeros()
-    return matrix
+    return check_weights("links", matrix)
