@@ -92,7 +92,7 @@ def test_processes_have_the_rows_of_the_walk_of_the_whole_graph(graph, together,
     def work(peers):
         part = Partition(11, peers)
         return [
-            RandomWalk.of(block, part) @ x[part.rows]
+            RandomWalk(block, part) @ x[part.rows]
             for block in (graph[part.rows], add_loops(graph[part.rows], part.start))
         ]
 

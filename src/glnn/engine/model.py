@@ -238,7 +238,7 @@ class Model:
         for track in self.tracks:
             if isinstance(track.network, RowNet):
                 seen = add_loops if track.network.needs_loops else drop_loops
-                found.append(RandomWalk.of(seen(track.graph), dtype=torch.float64))
+                found.append(RandomWalk(seen(track.graph), dtype=torch.float64))
             else:
                 found.append(SparseAdjacency.from_scipy(normalize_adjacency(track.graph)))
         return found

@@ -336,7 +336,7 @@ class Steps:
         if made is None or made[0] is not graph:
             start, device = self.partition.start, self.features.device
             rows = add_loops(graph, start) if has_loops else drop_loops(graph, start)
-            made = (graph, RandomWalk.of(rows, self.partition, device=device))
+            made = (graph, RandomWalk(rows, self.partition, device=device))
             self._walks[has_loops] = made
         return made[1]
 

@@ -132,18 +132,13 @@ def normalize_graph_rows(
 class RandomWalk(GraphOperator):
     r"""The matrix :math:`P = D^{-1} A` of a symmetric graph; isolated nodes have a zero row.
 
-    ``adj`` are the rows of this process, ``degree`` their sums.
+    It is built from this process's rows of the graph, as :meth:`GraphRows.of` is.
     """
 
-    def __init__(self, adj: GraphOperator, degree: Float[Tensor, "n"]) -> None:
-        self._adj = adj
+    def __init__(self, block: sp.csr_matrix, layout: Partition | None = None, **kind: Any) -> None:
+        self._adj = GraphRows.of(block, layout, **kind)
+        degree = self._adj.row_sums()
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-30), 0.0)[:, None]
-
-    @classmethod
-    def of(cls, block: sp.csr_matrix, layout: Partition | None = None, **kind: Any) -> "RandomWalk":
-        """Build from this process's rows of a symmetric graph (see :meth:`GraphRows.of`)."""
-        adj = GraphRows.of(block, layout, **kind)
-        return cls(adj, adj.row_sums())
 
     @property
     def n_nodes(self) -> int:  # noqa: D102

@@ -30,65 +30,57 @@ def make_preconditioner(working: WorkingProblem, active: Tensor, scale: float) -
     diagonal = torch.add(working.inverse, working.gram_diagonal(active), alpha=scale)
     for number, small in enumerate(working.maps):
         if small.matrix_rows(slice(0, 0)) is not None:
-            schur = _SchurPreconditioner.of(working, active, scale, diagonal, number)
+            schur = _eliminate_small(working, active, scale, diagonal, number)
             return schur or (lambda residual: residual / diagonal)
     return lambda residual: residual / diagonal
 
 
-@dataclass(frozen=True, eq=False)
-class _SchurPreconditioner:
-    """Block preconditioner: one small and one bounded penalty jointly, the rest by the diagonal."""
+def _eliminate_small(
+    working: WorkingProblem, active: Tensor, scale: float, diagonal: Tensor, number: int
+) -> Apply | None:
+    """Treat one small penalty and one with a diagonal bound jointly, the rest by the diagonal.
 
-    diagonal: Tensor
-    small: slice  # entries of the small penalty in a flat dual vector
-    rows: slice  # entries of the penalty with a diagonal bound
-    row_block: Tensor  # that bound
-    coupling: Tensor  # rows x small
-    factor: Tensor  # Cholesky factor of the Schur complement
+    ``None`` if that is too large or not positive definite.
+    """
+    maps, problem = working.maps, working.problem
+    layout, small = problem.signal.layout, problem.slices[number]
+    rows, own, bounded = slice(0, 0), diagonal[:0], None
+    for part, other in zip(problem.slices, maps):
+        bound = other.gram_bound(active)
+        if bound is not None:
+            rows, own, bounded = part, bound, other
+    width, height = small.stop - small.start, rows.stop - rows.start
+    if width * max(width, height) > _MAX_COUPLING_ENTRIES:
+        return None
+    energy, coupling = diagonal.new_zeros(width, width), diagonal.new_zeros(height, width)
+    step, n_pairs = max(1, _BLOCK_ENTRIES // max(1, width)), len(working.pairs)
+    weight = active * working.pairs.counts
+    for first in range(0, n_pairs, step):
+        place = slice(first, min(first + step, n_pairs))
+        columns = maps[number].matrix_rows(place)
+        assert columns is not None  # as for no pairs at all
+        energy += columns.T @ (columns * weight[place, None])
+        if bounded is not None:
+            coupling += bounded.cross_gram(active, columns, place)
+    row_block = working.inverse[rows] + scale * layout.sum(own)
+    coupling = scale * layout.sum(coupling)
+    schur = scale * layout.sum(energy)
+    schur.diagonal().add_(working.inverse[small])
+    schur -= coupling.T @ (coupling / row_block[:, None])
+    factor, failed = torch.linalg.cholesky_ex(schur)
+    if layout.agree(float(failed)):
+        return None
 
-    @classmethod
-    def of(
-        cls, working: WorkingProblem, active: Tensor, scale: float, diagonal: Tensor, number: int
-    ) -> "_SchurPreconditioner | None":
-        """Return the preconditioner; ``None`` if it is too large or not positive definite."""
-        maps, problem = working.maps, working.problem
-        layout, small = problem.signal.layout, problem.slices[number]
-        rows, own, bounded = slice(0, 0), diagonal[:0], None
-        for part, other in zip(problem.slices, maps):
-            bound = other.gram_bound(active)
-            if bound is not None:
-                rows, own, bounded = part, bound, other
-        width, height = small.stop - small.start, rows.stop - rows.start
-        if width * max(width, height) > _MAX_COUPLING_ENTRIES:
-            return None
-        energy, coupling = diagonal.new_zeros(width, width), diagonal.new_zeros(height, width)
-        step, n_pairs = max(1, _BLOCK_ENTRIES // max(1, width)), len(working.pairs)
-        weight = active * working.pairs.counts
-        for first in range(0, n_pairs, step):
-            place = slice(first, min(first + step, n_pairs))
-            columns = maps[number].matrix_rows(place)
-            assert columns is not None  # as for no pairs at all
-            energy += columns.T @ (columns * weight[place, None])
-            if bounded is not None:
-                coupling += bounded.cross_gram(active, columns, place)
-        row_block = working.inverse[rows] + scale * layout.sum(own)
-        coupling = scale * layout.sum(coupling)
-        schur = scale * layout.sum(energy)
-        schur.diagonal().add_(working.inverse[small])
-        schur -= coupling.T @ (coupling / row_block[:, None])
-        factor, failed = torch.linalg.cholesky_ex(schur)
-        if layout.agree(float(failed)):
-            return None
-        return cls(diagonal, small, rows, row_block, coupling, factor)
-
-    def __call__(self, residual: Tensor) -> Tensor:
-        result = residual / self.diagonal
-        on_rows = residual[self.rows] / self.row_block
-        rest = residual[self.small] - self.coupling.T @ on_rows
-        energy = torch.cholesky_solve(rest[:, None], self.factor)[:, 0]
-        result[self.small] = energy
-        result[self.rows] = on_rows - (self.coupling @ energy) / self.row_block
+    def apply(residual: Tensor) -> Tensor:
+        result = residual / diagonal
+        on_rows = residual[rows] / row_block
+        rest = residual[small] - coupling.T @ on_rows
+        energy = torch.cholesky_solve(rest[:, None], factor)[:, 0]
+        result[small] = energy
+        result[rows] = on_rows - (coupling @ energy) / row_block
         return result
+
+    return apply
 
 
 # Newton steps
