@@ -63,7 +63,8 @@ def random_graph():
 
 
 def rows_for(graph, kind):
-    return PriorGraph.of(graph, kind, Partition(graph.shape[0]).row_sums(graph), 0)
+    degrees = Partition(graph.shape[0]).row_sums(graph)
+    return PriorGraph(kind, degrees, prior_graph(graph, kind))
 
 
 @pytest.mark.parametrize("kind", PRIORS)

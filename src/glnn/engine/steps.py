@@ -26,7 +26,7 @@ from glnn.graph.operators import (
     drop_loops,
     is_uninformative,
 )
-from glnn.graph.prior import PriorGraph
+from glnn.graph.prior import PriorGraph, prior_graph
 from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
@@ -195,7 +195,8 @@ class Steps:
             kind: Any = settings.graph.prior  # which was checked
             graph = problem.graph.astype(np.float64, copy=False)
             degrees = self.partition.row_sums(graph)
-            self.given = PriorGraph.of(graph, kind, degrees, self.partition.start)
+            prior = prior_graph(graph, kind, degrees, self.partition.start)
+            self.given = PriorGraph(kind, degrees, prior)
         self.validation = None
         if problem.validation is not None:
             local = problem.validation.local(self.partition)

@@ -94,14 +94,7 @@ class PriorGraph:
 
     kind: PriorKind
     degrees: np.ndarray  # row sums of the whole given graph
-    prior: sp.csr_matrix  # rows of the prior graph
-
-    @classmethod
-    def of(
-        cls, links: sp.csr_matrix, kind: PriorKind, degrees: np.ndarray, first_row: int
-    ) -> "PriorGraph":
-        """Compute the prior graph of some rows of a checked adjacency matrix."""
-        return cls(kind, degrees, prior_graph(links, kind, degrees, first_row))
+    prior: sp.csr_matrix  # the rows of :func:`prior_graph` that are here
 
     def rows(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:
         """Return the rows (CSR, new x N) and the loops."""

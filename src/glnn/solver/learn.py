@@ -30,7 +30,7 @@ from glnn.graph.pairs import (
     as_adjacency_rows,
     as_sharded_rows,
 )
-from glnn.graph.prior import PRIORS, PriorGraph, PriorKind
+from glnn.graph.prior import PRIORS, PriorGraph, PriorKind, prior_graph
 from glnn.graph.rows import to_device
 from glnn.objective import READINGS, Objective, Reading, Term, Weights
 from glnn.objective.terms import TaskCost
@@ -253,8 +253,9 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
         signals = as_sharded_rows(signal, layout, device).densify(0.5)
     given = request.graph
     if given is not None and not isinstance(given, PriorGraph):
-        rows = as_adjacency_rows(given, layout)
-        given = PriorGraph.of(rows, request.prior, layout.row_sums(rows), layout.start)
+        rows, kind = as_adjacency_rows(given, layout), request.prior
+        degrees = layout.row_sums(rows)
+        given = PriorGraph(kind, degrees, prior_graph(rows, kind, degrees, layout.start))
     prior = None if given is None else SparseAdjacency.from_rows(layout, given.prior, device)
     weights, target = request.weights, request.n_neighbors
     if weights is None and given is None:
