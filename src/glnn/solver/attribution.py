@@ -79,7 +79,7 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
                 parts[term.name] = parts[term.name] - rest
     nonzero = {name: part for name, part in parts.items() if part.any()}
     none = known.values().new_zeros(len(pairs), 0)
-    values = torch.stack([*nonzero.values()], 1) if nonzero else none
+    values = torch.cat([none, *(part[:, None] for part in nonzero.values())], 1)
     entries = values[pairs.pattern.values].cpu().numpy()
     return LinkShares(tuple(nonzero), entries, transform, _sum_metrics(metrics))
 

@@ -84,7 +84,11 @@ def certify(problem: Problem, adjacency: sp.csr_matrix) -> Certificate:
     dual = problem.dual_of(images)
     correction = problem.correction(dual)
     whole = problem.linear + correction
-    known = _list_pairs(problem, pairs, whole)
+    # checked one by one: stored entries, and the support or the pairs that a term lists
+    listed = support
+    if listed is None and whole.sparse is not None:
+        listed = whole.sparse.pairs
+    known = Pairs.from_keys(layout, pairs.keys, *([] if listed is None else [listed.keys]))
     gains, place = problem.linear.on_pairs(known), known.locate(pairs.keys)[0]
     numerator = gains + correction.on_pairs(known)
     implied = numerator.clamp_(min=0).div_(2 * problem.curvature)
@@ -154,20 +158,6 @@ def _rounding_error(problem: Problem, images: Tensor, known: Pairs) -> float:
     errors = problem.strength * _EPSILON * (images.abs() + problem.target.abs())
     own = nonnegative_max(problem.correction(errors).on_pairs(known).abs())
     return problem.signal.layout.max(own) / (2 * problem.curvature)
-
-
-def _list_pairs(problem: Problem, stored: Pairs, numerator: ImplicitMatrix) -> Pairs:
-    """Return the pairs that are checked one by one: stored entries and the listed support.
-
-    If the support is all pairs, the listed ones are those of the numerator's sparse part; the
-    other pairs are checked by :func:`_sweep_other_pairs`.
-    """
-    keys, sparse = [stored.keys], numerator.sparse
-    if problem.support is not None:
-        keys.append(problem.support.keys)
-    elif sparse is not None:
-        keys.append(sparse.pairs.keys)
-    return Pairs.from_keys(problem.signal.layout, *keys)
 
 
 def _sweep_other_pairs(
