@@ -36,7 +36,7 @@ def test_the_objective_differs_from_the_primal_value_by_a_constant(
     for scale in (0.0, 0.5, 1.0, 2.0):
         graph = sp.csr_matrix(scale * (make_graph(n, rng) + sp.diags(rng.random(n))))
         known = SparseAdjacency.from_rows(part, graph)
-        own = (known.pairs, known.values())
+        own = (known.pairs, known.values)
         gains = problem.linear.on_pairs(known.pairs)
         primal = problem.primal_value(*own, problem.images(*own), gains)
         differences.append(float(problem.objective(store(graph))) - primal)

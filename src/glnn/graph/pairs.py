@@ -276,14 +276,14 @@ class SparseAdjacency(GraphOperator):
     """
 
     def __init__(self, pairs: Pairs, values: Float[Tensor, "p"]) -> None:
-        self.pairs, self._values = pairs, values
+        self.pairs, self.values = pairs, values  # a weight for each pair
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, dtype: torch.dtype = torch.float64) -> "SparseAdjacency":
         """Store the upper triangle of a symmetric scipy matrix."""
         csr = sp.csr_matrix(matrix)
         found = cls.from_rows(Partition(csr.shape[0]), csr)
-        return cls(found.pairs, found._values.to(dtype))
+        return cls(found.pairs, found.values.to(dtype))
 
     @classmethod
     def from_rows(
@@ -310,21 +310,17 @@ class SparseAdjacency(GraphOperator):
     @cached_property
     def _operator(self) -> GraphRows:
         pattern = self.pairs.pattern
-        return GraphRows(pattern.with_values(self._values[pattern.values]))
+        return GraphRows(pattern.with_values(self.values[pattern.values]))
 
     @property
     def n_nodes(self) -> int:  # noqa: D102
         return self.pairs.n_nodes
 
-    def values(self) -> Float[Tensor, "p"]:
-        """Return the weight of each pair."""
-        return self._values
-
     def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:
         """Return the weights at these rows and columns, zero where nothing is stored."""
         place, found = self.pairs.locate(pair_keys(self.n_nodes, rows, columns))
-        result = self._values.new_zeros(len(place))
-        result[found] = self._values[place[found]]
+        result = self.values.new_zeros(len(place))
+        result[found] = self.values[place[found]]
         return result
 
     def on_pairs(self, pairs: Pairs) -> Tensor:
@@ -344,7 +340,7 @@ class SparseAdjacency(GraphOperator):
 
     def trace(self) -> Float[Tensor, ""]:
         r"""Return :math:`\operatorname{tr}(A)`."""
-        return self._values.index_select(0, self.pairs.loops).sum()
+        return self.values.index_select(0, self.pairs.loops).sum()
 
     def __add__(self, other: "SparseAdjacency") -> "SparseAdjacency":
         both = Pairs.from_keys(self.pairs.layout, self.pairs.keys, other.pairs.keys)

@@ -255,7 +255,7 @@ class Closeness(Term):
     def linear(self) -> ImplicitMatrix:
         """Return twice the weight times the prior graph."""
         assert isinstance(self.prior, SparseAdjacency)  # as the solver stores it
-        scaled = 2 * self.weight * self.prior.values().double()
+        scaled = 2 * self.weight * self.prior.values.double()
         return ImplicitMatrix(sparse=SparseAdjacency(self.prior.pairs, scaled))
 
     def new_row(self, dual: Tensor | None) -> RowCoefficients:

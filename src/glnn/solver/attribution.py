@@ -61,7 +61,7 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
     layout, signal = problem.signal.layout, problem.signal.local
     known = SparseAdjacency.from_rows(layout, learned.adjacency, signal.device)
     pairs, scale = known.pairs, 2 * problem.curvature
-    dual = problem.split_dual(problem.dual_of(problem.images(pairs, known.values())))
+    dual = problem.split_dual(problem.dual_of(problem.images(pairs, known.values)))
     by_features = torch.arange(signal.n_columns, device=signal.device) < transform.n_features
     parts: dict[str, Tensor] = {}
     metrics: list[np.ndarray] = []
@@ -78,7 +78,7 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
                 parts[PREDICTIONS] = parts.get(PREDICTIONS, torch.zeros_like(rest)) + rest
                 parts[term.name] = parts[term.name] - rest
     nonzero = {name: part for name, part in parts.items() if part.any()}
-    none = known.values().new_zeros(len(pairs), 0)
+    none = known.values.new_zeros(len(pairs), 0)
     values = torch.cat([none, *(part[:, None] for part in nonzero.values())], 1)
     entries = values[pairs.pattern.values].cpu().numpy()
     return LinkShares(tuple(nonzero), entries, transform, _sum_metrics(metrics))

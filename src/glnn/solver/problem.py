@@ -142,8 +142,7 @@ class Problem:
         own = torch.arange(layout.start, layout.stop, device=candidates[0].device)
         ends = [candidates, (own, own)]
         if self.linear.sparse is not None:
-            named = self.linear.sparse.pairs.select(self.linear.sparse.values() != 0)
-            ends.append((named.i, named.j))
+            ends.append((self.linear.sparse.pairs.i, self.linear.sparse.pairs.j))
         return Pairs.union(layout, ends)
 
 
