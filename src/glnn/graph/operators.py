@@ -110,7 +110,7 @@ class PowerRows(GraphOperator):
 
 def normalize_graph_rows(
     block: sp.csr_matrix,
-    layout: Partition | None = None,
+    layout: Partition,
     *,
     device: str | torch.device = "cpu",
     dtype: torch.dtype = torch.float32,
@@ -119,7 +119,6 @@ def normalize_graph_rows(
 
     Entries are scaled in an order such that :math:`\hat a_{ij} = \hat a_{ji}` to the last bit.
     """
-    layout = layout or Partition(block.shape[0])
     graph = GraphRows.of(block, layout, device=device, dtype=dtype)
     root = inverse_sqrt(layout.row_sums(block))
     rows = np.repeat(np.arange(layout.start, layout.stop), np.diff(block.indptr))
@@ -214,13 +213,12 @@ class SpectralFeatures:
     def of(
         cls,
         block: sp.csr_matrix,
-        layout: Partition | None = None,
+        layout: Partition,
         *,
         size: float = 1.0,
         seed: int = 0,
     ) -> tuple["SpectralFeatures", np.ndarray]:
         """Compute both embeddings by subspace iteration; return them and the nodes' features."""
-        layout = layout or Partition(block.shape[0])
         n_nodes = layout.n_nodes
         graph = GraphRows.of(block, layout, dtype=torch.float64)
         degree = graph.row_sums()
@@ -259,12 +257,11 @@ class SpectralFeatures:
         return features[:, :first], to_dense_array(features[:, first:])
 
 
-def is_uninformative(features: Any, layout: Partition | None = None) -> bool:
+def is_uninformative(features: Any, layout: Partition) -> bool:
     """Return whether features cannot make two nodes similar.
 
     That is so if no two nodes have a common nonzero column, or if all rows are equal.
     """
-    layout = layout or Partition(features.shape[0])
     if layout.sum(count_nonzero(features)).max() <= 1:
         return True
     bounds = (features.max(0), -features.min(0))
