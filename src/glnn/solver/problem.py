@@ -110,21 +110,16 @@ class Problem:
         ``gains`` are the entries of :math:`B`.
         """
         own = (pairs.counts * values).dot(self.curvature * values - gains)
-        value, misfit = self.signal.layout.sum(float(own)), images - self.target
-        for penalty, part in zip(self.penalties, self.slices):
-            value += float(penalty.weight * misfit[part].dot(misfit[part]))
-        return value
+        misfit = images - self.target
+        return self.signal.layout.sum(float(own)) + float((self.strength * misfit).dot(misfit)) / 2
 
     def dual_value(self, dual: Tensor, squares: float) -> float:
         r"""Return :math:`-\gamma\|A(y)\|^2 - \sum_m \|y_m\|^2/(4 w_m) + \langle y_m,\tau_m\rangle`.
 
         ``squares`` is :math:`\|A(y)\|^2` over the whole support.
         """
-        value = -self.curvature * squares
-        for penalty, part in zip(self.penalties, self.slices):
-            y = dual[part]
-            value -= float(y.dot(y)) / (4 * penalty.weight) + float(y.dot(self.target[part]))
-        return value
+        penalties = float((dual / self.strength).dot(dual)) / 2 + float(dual.dot(self.target))
+        return -self.curvature * squares - penalties
 
     def split_dual(self, dual: Tensor) -> dict[str, Tensor]:
         """Return the part of each penalty by its name."""
