@@ -6,13 +6,17 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glnn.data import NodeData, load_dataset
-    from glnn.estimator import GLNNClassifier
-    from glnn.evaluation import evaluate
-    from glnn.exceptions import GlnnError
-    from glnn.objective import Weights
-    from glnn.quality import Evaluation, labelled_scorer
-    from glnn.solver import Certificate, LearnedGraph, learn_graph
+    from glnn.data import NodeData as NodeData
+    from glnn.data import load_dataset as load_dataset
+    from glnn.estimator import GLNNClassifier as GLNNClassifier
+    from glnn.evaluation import evaluate as evaluate
+    from glnn.exceptions import GlnnError as GlnnError
+    from glnn.objective import Weights as Weights
+    from glnn.quality import Evaluation as Evaluation
+    from glnn.quality import labelled_scorer as labelled_scorer
+    from glnn.solver import Certificate as Certificate
+    from glnn.solver import LearnedGraph as LearnedGraph
+    from glnn.solver import learn_graph as learn_graph
 
 try:
     __version__ = version("glnn")
@@ -33,20 +37,7 @@ _HOMES = {
     "load_dataset": "glnn.data",
 }
 
-__all__ = [
-    "Certificate",
-    "Evaluation",
-    "GLNNClassifier",
-    "GlnnError",
-    "LearnedGraph",
-    "NodeData",
-    "Weights",
-    "__version__",
-    "evaluate",
-    "labelled_scorer",
-    "learn_graph",
-    "load_dataset",
-]
+__all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
@@ -63,4 +54,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return list(__all__)

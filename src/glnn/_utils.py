@@ -149,6 +149,23 @@ def _as_float(name: str, values: np.ndarray) -> np.ndarray:
     return values.astype(np.float32, copy=False)
 
 
+def check_weights(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """Return a copy in float64 without stored zeros; weights must be finite and at least 0."""
+    if matrix.dtype.kind not in "fiub":
+        raise InputError(f"{name} must have real weights, got dtype {matrix.dtype}.")
+    matrix = matrix.astype(np.float64)
+    matrix.sum_duplicates()
+    if not np.isfinite(matrix.data).all():
+        raise InputError(f"{name} must have finite weights, got NaN or infinity.")
+    if matrix.nnz and matrix.data.min() < 0:
+        raise InputError(
+            f"{name} must have weights of at least 0, got {matrix.data.min():g}. "
+            "Drop negative edges or take their absolute value."
+        )
+    matrix.eliminate_zeros()
+    return matrix
+
+
 def check_indices(name: str, indices: Any, n_nodes: int) -> np.ndarray:
     """Return distinct node numbers from a boolean mask of length ``n_nodes`` or a list of ids."""
     array = check_array(name, indices)
@@ -216,28 +233,26 @@ def limit_threads(n_nodes: int, most: int | None = None) -> Iterator[None]:
 _BLOCK_SIZE = 2**18  # numbers in a block of rows: temporary arrays stay in the processor's cache
 
 
-def map_row_blocks(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-    """Apply a row-wise function to arrays of equal length, by blocks of rows on threads.
+def map_row_blocks(function: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """Apply a row-wise function to a matrix, by blocks of rows on as many threads as PyTorch uses.
 
-    ``function`` takes some rows of each array and returns one array with as many rows. There are as
-    many threads as PyTorch uses.
+    ``function`` takes some rows and returns an array with as many.
     """
     import torch  # not at import time: reading data does not need it
 
-    n_rows, width = len(arrays[0]), sum(array.shape[1] for array in arrays)
-    n_block = max(1, _BLOCK_SIZE // max(1, width))
-    first = function(*(array[:n_block] for array in arrays))
-    if n_rows <= n_block:
+    n_block = max(1, _BLOCK_SIZE // max(1, rows.shape[1]))
+    first = function(rows[:n_block])
+    if len(rows) <= n_block:
         return first
-    found = np.empty((n_rows, *first.shape[1:]), first.dtype)
+    found = np.empty((len(rows), *first.shape[1:]), first.dtype)
     found[:n_block] = first
 
     def write(start: int) -> None:
         block = slice(start, start + n_block)
-        found[block] = function(*(array[block] for array in arrays))
+        found[block] = function(rows[block])
 
     with ThreadPoolExecutor(torch.get_num_threads()) as threads:
-        list(threads.map(write, range(n_block, n_rows, n_block)))
+        list(threads.map(write, range(n_block, len(rows), n_block)))
     return found
 
 

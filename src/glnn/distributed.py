@@ -125,6 +125,18 @@ class Partition:
         """Rows of this process."""
         return slice(self.start, self.stop)
 
+    def owners(self, nodes: A) -> A:
+        """Return the process that owns each node's row."""
+        if not isinstance(nodes, Tensor):
+            return np.searchsorted(self.bounds[1:], nodes, side="right")
+        bounds = torch.as_tensor(self.bounds[1:], device=nodes.device)
+        return torch.searchsorted(bounds, nodes, right=True)
+
+    def pair_owners(self, i: Tensor, j: Tensor) -> Tensor:
+        """Return the process that owns each pair, given in either order."""
+        low, high = torch.minimum(i, j), torch.maximum(i, j)
+        return self.owners(torch.where((low + high) % 2 == 0, low, high))
+
     def is_local(self, nodes: np.ndarray) -> np.ndarray:
         """Return for each node whether this process owns its row."""
         return np.asarray((nodes >= self.start) & (nodes < self.stop))
@@ -145,8 +157,23 @@ class Partition:
         """Return a matrix over all nodes; each process gives its rows of it."""
         if not self.is_split:
             return rows
-        parts: list[Any] = self.peers.all_gather(rows)
-        return torch.cat(parts) if isinstance(rows, Tensor) else np.concatenate(parts)
+        return _concatenate(self.peers.all_gather(rows))
+
+    def exchange(self, owner: A, *parts: A) -> tuple[A, ...]:
+        """Send each entry of some lists to its owner; return those received, in order of ranks."""
+        if not self.is_split:
+            return parts
+        masks = [owner == rank for rank in range(self.peers.size)]
+        lists = ([part[mask] for mask in masks] for part in parts)
+        return tuple(_concatenate(self.peers.all_to_all(part)) for part in lists)
+
+    def exchange_pairs(self, i: Tensor, j: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
+        """Send each entry of some lists to the process that owns its pair (i, j)."""
+        return self.exchange(self.pair_owners(i, j), *parts) if self.is_split else parts
+
+    def row_sums(self, matrix: Any) -> np.ndarray:
+        """Return the sums of all rows; each process gives its rows of the matrix."""
+        return self.all_gather(np.asarray(matrix.sum(1), dtype=np.float64).ravel())
 
     def rows_of(self, rows: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """Return the rows of some nodes in every process, given this process's rows."""
@@ -156,17 +183,14 @@ class Partition:
         return self.peers.all_reduce(found)
 
     def gather(self, matrix: Any) -> Any:
-        """Return the whole matrix in process 0, ``None`` in all others."""
-        if not self.is_split:
+        """Return the whole matrix in process 0; all others keep their rows."""
+        if not self.is_split or matrix is None:
             return matrix
         is_sparse = sp.issparse(matrix)
         parts = (matrix.data, matrix.indices, np.diff(matrix.indptr)) if is_sparse else (matrix,)
-        whole = []
-        for part in parts:
-            sent = [part if q == 0 else part[:0] for q in range(self.peers.size)]
-            whole.append(np.concatenate(self.peers.all_to_all(sent)))
+        whole = [self.exchange(np.zeros(len(part)), part)[0] for part in parts]
         if self.peers.rank:
-            return None
+            return matrix
         if not is_sparse:
             return whole[0]
         starts = np.concatenate([[0], np.cumsum(whole[2])])
@@ -177,14 +201,8 @@ class Partition:
         if not self.is_split:
             return sp.csr_matrix(matrix.T)
         coo = sp.coo_matrix(matrix)
-        owner = np.searchsorted(self.bounds, coo.col, side="right") - 1
         parts = (coo.col.astype(np.int64), coo.row.astype(np.int64) + self.start, coo.data)
-        columns, rows, data = (
-            np.concatenate(
-                self.peers.all_to_all([part[owner == rank] for rank in range(self.peers.size)])
-            )
-            for part in parts
-        )
+        columns, rows, data = self.exchange(self.owners(coo.col), *parts)
         return sp.csr_matrix((data, (columns - self.start, rows)), shape=matrix.shape)
 
 
@@ -321,6 +339,11 @@ def _set_sigterm_handler(handler: Any) -> Any:
     return signal.SIG_DFL
 
 
+def _concatenate(parts: list[A]) -> A:
+    every: list[Any] = parts
+    return torch.cat(every) if isinstance(parts[0], Tensor) else np.concatenate(every)
+
+
 def _to_tensor(part: float | np.ndarray | Tensor) -> Tensor:
     if isinstance(part, Tensor):
         return part
@@ -379,12 +402,9 @@ class RowExchange:
         room = max(MAX_FETCH_BYTES, self._smallest_block * width * n_bytes)
         step = max(1, min(width, room // max(1, self._max_wanted * n_bytes)))
         for first in range(0, max(1, width), step):
-            yield self._fetch_columns(x[:, first : first + step])
-
-    def _fetch_columns(self, x: Tensor) -> Tensor:
-        result = x.new_empty(self._ends[-1], x.shape[1])
-        places = [result[a:b] for a, b in itertools.pairwise(self._ends)]
-        sent = [x[rows] for rows in self._requested]
-        places[self._peers.rank].copy_(sent[self._peers.rank])
-        self._peers.all_to_all_(places, sent)
-        return result
+            sent = [x[rows, first : first + step] for rows in self._requested]
+            result = x.new_empty(self._ends[-1], sent[0].shape[1])
+            places = [result[a:b] for a, b in itertools.pairwise(self._ends)]
+            places[self._peers.rank].copy_(sent[self._peers.rank])
+            self._peers.all_to_all_(places, sent)
+            yield result

@@ -68,8 +68,8 @@ from glnn.engine.settings import (
 from glnn.engine.steps import Steps
 from glnn.engine.tasks import Labels
 from glnn.exceptions import InputError, InputTypeError, NotFittedError
-from glnn.graph.convert import as_adjacency_rows
 from glnn.graph.operators import retained_edge_shares
+from glnn.graph.pairs import as_adjacency_rows
 from glnn.objective import Weights
 from glnn.quality.calibration import Calibration
 from glnn.quality.explain import (
@@ -77,7 +77,7 @@ from glnn.quality.explain import (
     FittedNodes,
     explain,
     nearest_labels,
-    rank_label_effects,
+    sort_label_effects,
 )
 from glnn.quality.folds import (
     HeldOut,
@@ -463,14 +463,15 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The most suspect comes first; ``attrs["n_estimated"]`` is the estimated number of mistakes.
         """
         held_out = self._get_held_out(in_folds=True)
-        found = suspect_labels(held_out, held_out.calibrated())
+        calibrated = held_out.calibrated()
+        nodes, n_estimated = suspect_labels(held_out, calibrated)
         frame = self._make_frame(
-            found.nodes,
-            given=self.classes_[found.given],
-            predicted=self.classes_[found.predicted],
-            probability=found.probability,
+            nodes,
+            given=self.classes_[held_out.classes[nodes]],
+            predicted=self.classes_[calibrated[nodes].argmax(1)],
+            probability=calibrated[nodes].max(1),
         )
-        frame.attrs["n_estimated"] = found.n_estimated
+        frame.attrs["n_estimated"] = n_estimated
         return frame
 
     def explain(
@@ -513,7 +514,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if refits:
             labelled = nearest_labels(nodes, row, n_labels)
             effects = self._measure_label_effects(labelled, refits)[:, row]
-            ranked = rank_label_effects(nodes, labelled, effects)
+            ranked = sort_label_effects(nodes, labelled, effects)
         return explain(nodes, row, n_links=n_links, label_effects=ranked)
 
     def suggest_labels(self, k: int = 10, among: Any = None) -> "DataFrame":
@@ -710,12 +711,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = sp.identity(n_nodes, dtype=np.float32, format="csr")
             if links is not None:
                 X = sp.csr_matrix((links.shape[0], n_nodes), dtype=np.float32)
-        return self._model.predict_proba(self._check_features(self._encode(X), reset=False), links)
-
-    def _encode(self, X: Any) -> Any:
-        """Encode the rows of a frame as in the fit; return anything else unchanged."""
-        encoder = self.encoder_
-        return transform_frame(X, encoder) if encoder is not None and is_frame(X) else X
+        if self.encoder_ is not None and is_frame(X):
+            X = transform_frame(X, self.encoder_)
+        return self._model.predict_proba(self._check_features(X, reset=False), links)
 
     def _store_fit(self, model: Model, history: History) -> None:
         self._model, self.history_ = model, history
@@ -741,15 +739,13 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         self.classes_, encoded = encode_targets(y, n_nodes)
         train, held = split_labels(encoded, validation, len(self.classes_))
-        labels = Labels(train, encoded[train], n_nodes, len(self.classes_))
-        chosen = None
-        if held.size:
-            chosen = Labels(held, encoded[held], n_nodes, len(self.classes_))
         weights = label_weights(self.class_weight, sample_weight, self.classes_, encoded)
-        if weights is not None:
-            labels = labels.with_weights(weights[train])
-            chosen = None if chosen is None else chosen.with_weights(weights[held])
-        return FitProblem(X, labels, None, chosen, peers)
+
+        def labels_of(nodes: np.ndarray) -> Labels:
+            labels = Labels(nodes, encoded[nodes], n_nodes, len(self.classes_))
+            return labels if weights is None else labels.with_weights(weights[nodes])
+
+        return FitProblem(X, labels_of(train), None, labels_of(held) if held.size else None, peers)
 
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         """Check features, and their number of columns with scikit-learn's ``validate_data``."""

@@ -59,7 +59,7 @@ def answer_of(track, features):
     """The class probabilities of a network on the graph it was trained with, in doubles."""
     if track.head.is_on_rows:
         change = add_loops if track.head.head == "linear" else drop_loops
-        graph = RandomWalk.of(change(track.graph), dtype=torch.float64)
+        graph = RandomWalk(change(track.graph), dtype=torch.float64)
     else:
         graph = SparseAdjacency.from_scipy(normalize_adjacency(track.graph))
     network = copy.deepcopy(track.network).double()

@@ -277,7 +277,7 @@ def test_a_copy_of_a_node_gets_its_answer_from_a_head_on_rows(blocks, kind):
     module = network(kind)
     twin = NewNodes(graph, features, features[:4], sp.csr_matrix(graph[:4]), np.zeros(4))
     walk = add_loops(graph) if kind == "linear" else drop_loops(graph)
-    known = module(RandomWalk.of(walk), Features.of(features)).softmax(1).detach().numpy()
+    known = module(RandomWalk(walk), Features.of(features)).softmax(1).detach().numpy()
     if kind == "linear":  # the copy's loop is its own, its neighbours' links lead to the original
         assert np.abs(twin.predict_on_walk(module) - known[:4]).max() < 0.02
     else:

@@ -31,7 +31,7 @@ def make(problem):
         part = Partition(60, peers)
         block = add_loops(problem.graph[part.rows], part.start)
         return RowTask(
-            RandomWalk.of(block, part),
+            RandomWalk(block, part),
             Features.of(problem.features[part.rows]),
             problem.labels,
             settings,
@@ -141,12 +141,12 @@ def x():
 
 def pool_of(graph, x, n_steps=2, part=None):
     part = part or Partition(10, SINGLE_PROCESS)
-    walk = RandomWalk.of(graph[part.rows], part)
+    walk = RandomWalk(graph[part.rows], part)
     return gather_pool(make_net(n_steps), walk, Features.of(x[part.rows]), NODES, part)
 
 
 def test_rows_are_those_of_the_spread_features_standardised(graph, x):
-    raw = make_net().propagate(RandomWalk.of(graph), torch.from_numpy(x)).flatten(1)[NODES]
+    raw = make_net().propagate(RandomWalk(graph), torch.from_numpy(x)).flatten(1)[NODES]
     deviation, mean = torch.std_mean(raw, 0, correction=0)
     assert_close(pool_of(graph, x), (raw - mean) / deviation)
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from glnn.distributed import Partition
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency
-from glnn.graph.convert import as_adjacency_rows
+from glnn.graph.pairs import as_adjacency_rows
 
 PATH = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [0.0, 2.0, 0.0]])
 UNIT_PATH = (PATH > 0).astype(float)

@@ -92,7 +92,7 @@ def test_processes_have_the_rows_of_the_walk_of_the_whole_graph(graph, together,
     def work(peers):
         part = Partition(11, peers)
         return [
-            RandomWalk.of(block, part) @ x[part.rows]
+            RandomWalk(block, part) @ x[part.rows]
             for block in (graph[part.rows], add_loops(graph[part.rows], part.start))
         ]
 
@@ -118,7 +118,7 @@ def test_rows_are_those_of_the_leading_eigenvectors(communities):
     degree = np.asarray(communities.sum(1)).ravel()
     root = np.diag((degree + degree.mean()) ** -0.5)
     values, vectors = np.linalg.eigh(root @ communities.toarray() @ root)
-    structure, rows = SpectralFeatures.of(communities)
+    structure, rows = SpectralFeatures.of(communities, Partition(communities.shape[0]))
     width = 121 // 20
     order = np.argsort(-np.abs(values))
     leading = order[:2]  # of a clear gap: the iteration has found them whatever comes after
@@ -134,7 +134,7 @@ def test_rows_are_those_of_the_leading_eigenvectors(communities):
 def test_the_second_part_starts_with_the_leading_eigenvectors_of_the_matrix_itself(communities):
     values, vectors = np.linalg.eigh(communities.toarray())
     leading = vectors[:, np.argsort(-np.abs(values))[:2]]
-    structure, rows = SpectralFeatures.of(communities)
+    structure, rows = SpectralFeatures.of(communities, Partition(communities.shape[0]))
     width = structure.embedding.shape[1] // 2
     found = structure.embedding[:, width : width + 2]
     assert_allclose(np.abs(leading.T @ found), np.eye(2), atol=1e-6)
@@ -146,7 +146,7 @@ def test_the_second_part_starts_with_the_leading_eigenvectors_of_the_matrix_itse
 
 
 def test_a_new_node_with_the_links_of_another_has_its_features(communities):
-    structure, rows = SpectralFeatures.of(communities, size=2.5)
+    structure, rows = SpectralFeatures.of(communities, Partition(communities.shape[0]), size=2.5)
     assert_allclose(structure.transform(communities[:7], 7), rows[:7], atol=1e-12)
     width = structure.embedding.shape[1] // 2
     for part in (rows[:120, :width], rows[:120, width:]):
@@ -156,7 +156,7 @@ def test_a_new_node_with_the_links_of_another_has_its_features(communities):
 
 
 def test_processes_find_the_same_similarities(communities, together):
-    _, whole = SpectralFeatures.of(communities)
+    _, whole = SpectralFeatures.of(communities, Partition(communities.shape[0]))
 
     def work(peers):
         part = Partition(121, peers)
@@ -179,7 +179,7 @@ def test_processes_find_the_same_similarities(communities, together):
     ],
 )
 def test_features_say_nothing_if_no_two_rows_share_a_column_or_all_are_equal(features, nothing):
-    assert is_uninformative(features) is nothing
+    assert is_uninformative(features, Partition(features.shape[0])) is nothing
 
 
 # Rows of a sum of powers
@@ -187,9 +187,10 @@ def test_features_say_nothing_if_no_two_rows_share_a_column_or_all_are_equal(fea
 
 @pytest.mark.parametrize("n_steps", [0, 1, 5])
 def test_rows_of_powers_propagate_to_their_nodes_and_their_transpose_from_them(symmetric, n_steps):
-    adj_hat = normalize_graph_rows(symmetric, dtype=torch.float64)[1]
+    part = Partition(symmetric.shape[0])
+    adj_hat = normalize_graph_rows(symmetric, part, dtype=torch.float64)[1]
     nodes = torch.tensor([7, 0, 40])
-    rows = PowerRows.of(normalize_graph_rows(symmetric)[1], nodes, n_steps)
+    rows = PowerRows.of(normalize_graph_rows(symmetric, part)[1], nodes, n_steps)
     x = torch.randn(83, 3, generator=torch.Generator().manual_seed(0))
     whole = adj_hat.sum_of_powers(x.double(), n_steps).float()
     assert_close(rows.sum_of_powers(x, n_steps), whole[nodes], atol=1e-5, rtol=1e-5)

@@ -11,9 +11,7 @@ from glnn.graph.pairs import (
     Pairs,
     ShardedRows,
     SparseAdjacency,
-    exchange,
     exchange_rows,
-    pair_owners,
 )
 from glnn.graph.rows import DenseRows, as_row_matrix
 
@@ -47,8 +45,8 @@ def test_values_make_a_symmetric_matrix_whose_rows_are_spread(size, together):
     def work(peers):
         part = Partition(30, peers)
         own = SparseAdjacency.from_rows(part, matrix[part.rows])
-        assert (pair_owners(part, own.pairs.i, own.pairs.j) == peers.rank).all()
-        return own.pairs.to_scipy(own.values())
+        assert (part.pair_owners(own.pairs.i, own.pairs.j) == peers.rank).all()
+        return own.pairs.to_scipy(own.values)
 
     blocks = together(size, work)
     assert all(block.has_sorted_indices for block in blocks)
@@ -59,7 +57,7 @@ def test_a_matrix_with_unsorted_and_doubled_entries_is_taken_as_what_it_means():
     loose = sp.csr_matrix(([2.0, 1.0, 1.0, 2.0, 2.0], [1, 0, 0, 0, 2], [0, 3, 4, 5]), shape=(3, 3))
     found = SparseAdjacency.from_rows(alone(3), loose)
     assert (found.pairs.i.tolist(), found.pairs.j.tolist()) == ([0, 0, 2], [0, 1, 2])
-    assert found.values().tolist() == [2.0, 2.0, 2.0]
+    assert found.values.tolist() == [2.0, 2.0, 2.0]
     assert loose.nnz == 5  # the caller's matrix is as it was
 
 
@@ -67,10 +65,8 @@ def test_sums_of_sparse_matrices_are_those_of_scipy():
     rng = np.random.default_rng(2)
     first, second = symmetric(12, rng), symmetric(12, rng)
     one, other = (SparseAdjacency.from_rows(alone(12), m) for m in (first, second))
-    total = one + SparseAdjacency(other.pairs, 2 * other.values())
-    assert np.allclose(
-        total.pairs.to_scipy(total.values()).toarray(), (first + 2 * second).toarray()
-    )
+    total = one + SparseAdjacency(other.pairs, 2 * other.values)
+    assert np.allclose(total.pairs.to_scipy(total.values).toarray(), (first + 2 * second).toarray())
 
 
 # Implicit matrices
@@ -103,7 +99,7 @@ def matrix_of(kind, peers):
 
 def own_pairs(part):
     i, j = torch.triu_indices(N, N)
-    mine = pair_owners(part, i, j) == part.peers.rank
+    mine = part.pair_owners(i, j) == part.peers.rank
     return Pairs(part, i[mine], j[mine])
 
 
@@ -181,7 +177,7 @@ def test_what_is_sent_arrives_at_its_owner(size, store, together):
         part = rows.layout
         numbers = torch.arange(part.start, part.stop)
         owner = numbers % size
-        (came,) = exchange(part, owner, numbers)
+        (came,) = part.exchange(owner, numbers)
         return came, exchange_rows(part, owner, rows.local).to_dense()
 
     for rank, (numbers, rows) in enumerate(together(size, work)):

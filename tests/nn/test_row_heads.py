@@ -34,7 +34,7 @@ every_head = pytest.mark.parametrize("make", [linear, hops])
 def walk():
     rng = np.random.default_rng(1)
     upper = np.triu(rng.random((N_NODES, N_NODES)) < 0.3, 1)
-    return RandomWalk.of(sp.csr_matrix((upper | upper.T).astype(np.float64)))
+    return RandomWalk(sp.csr_matrix((upper | upper.T).astype(np.float64)))
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_batch_of_all_rows_is_normalised_as_after_training_and_a_constant_colu
 
 
 def test_on_two_joined_nodes_one_step_takes_three_quarters_and_one():
-    walk = RandomWalk.of(add_loops(sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))))
+    walk = RandomWalk(add_loops(sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))))
     x = torch.tensor([[4.0], [0.0]])
     assert_close(linear(1).propagate(walk, x).flatten(), torch.tensor([3.0, 1.0]))
 
@@ -129,7 +129,7 @@ def test_the_gradient_of_the_views_is_that_of_autograd(dropout):
 def test_hops_stay_apart():
     path = sp.csr_matrix(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))
     x = torch.tensor([[4.0], [0.0], [0.0]])
-    seen = hops(2).propagate(RandomWalk.of(path), x).flatten(1)
+    seen = hops(2).propagate(RandomWalk(path), x).flatten(1)
     assert_close(seen, torch.tensor([[4.0, 0.0, 2.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]]))
 
 

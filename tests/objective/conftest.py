@@ -7,7 +7,7 @@ import torch
 
 from glnn.distributed import Partition
 from glnn.graph import DenseAdjacency
-from glnn.graph.pairs import Pairs, ShardedRows, pair_owners
+from glnn.graph.pairs import Pairs, ShardedRows
 from glnn.graph.rows import as_row_matrix
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness
 from glnn.objective.terms import Loops, RowSums
@@ -37,7 +37,7 @@ def some_pairs(peers, n_pairs=60):
     i, j = np.sort(rng.integers(0, N, (2, n_pairs)), axis=0)
     keys = np.unique(i * N + j)
     i, j = (torch.from_numpy(ends) for ends in np.divmod(keys, N))
-    mine = pair_owners(part, i, j) == peers.rank
+    mine = part.pair_owners(i, j) == peers.rank
     return Pairs(part, i[mine], j[mine])
 
 

@@ -58,7 +58,7 @@ class ValueAlone(Term):
     name: str = "value_alone"
 
     def value(self, adj):
-        return adj.values().sum()
+        return adj.to_dense().sum()
 
     def new_row(self, dual):
         return RowCoefficients()

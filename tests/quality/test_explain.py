@@ -12,7 +12,7 @@ from glnn.quality.explain import (
     explain,
     metric_weights,
     nearest_labels,
-    rank_label_effects,
+    sort_label_effects,
 )
 from glnn.solver.attribution import LinkShares
 from glnn.solver.signals import FeatureSignal
@@ -45,7 +45,7 @@ def test_columns_of_all_links_are_the_similarity_shares_summed(fitted_nodes):
 
 def test_effects_are_ranked_by_their_size_for_the_class_of_the_label(fitted_nodes):
     effects = np.random.default_rng(0).normal(size=(8, 2))
-    ranked = rank_label_effects(fitted_nodes, fitted_nodes.trained, effects)
+    ranked = sort_label_effects(fitted_nodes, fitted_nodes.trained, effects)
     for one in ranked:
         assert_allclose(list(one.effects.values()), effects[one.node])
         assert one.effect == one.effects[one.label]

@@ -224,6 +224,6 @@ def make_problem():
         rows = as_sharded_rows(as_row_matrix(signal, dtype=torch.float64))
         given = None if prior is None else SparseAdjacency.from_scipy(prior)
         objective = Objective.of(weights, rows, given, reading=reading, more=more)
-        return Problem(objective, rows.layout)
+        return Problem(objective, rows)
 
     return make

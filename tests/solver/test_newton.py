@@ -61,11 +61,11 @@ def test_the_step_solves_the_newton_system(reading, rng, make_problem, all_pairs
     weights = Weights(ridge=0.5, row_sums=1.0, loops=0.1)
     problem = make_problem(rng.standard_normal((20, 3)), weights, reading)
     working = WorkingProblem.of(problem, all_pairs(20))
-    values, _ = working.evaluate(torch.zeros_like(working.target))
-    gradient = 1e-4 * working.gradient(torch.zeros_like(working.target), values)
+    values, _ = working.evaluate(torch.zeros_like(working.problem.target))
+    gradient = 1e-4 * working.gradient(torch.zeros_like(working.problem.target), values)
     step, is_solved = newton_step(working, values, gradient)
     moved = working.adjoint(step) * (values > 0)
-    image = working.inverse * step + working.apply(moved) / (2 * working.curvature)
+    image = working.inverse * step + working.apply(moved) / (2 * working.problem.curvature)
     assert is_solved
     assert float((image + gradient).norm()) < 0.1 * float(gradient.norm())
 
@@ -79,7 +79,7 @@ def working(rng, make_problem):
         problem = make_problem(signal, weights, reading)
         n = problem.n_nodes
         ends = torch.from_numpy(rng.integers(0, n, (2, 200)))
-        return WorkingProblem.of(problem, Pairs.union(problem.layout, [(ends[0], ends[1])]))
+        return WorkingProblem.of(problem, Pairs.union(problem.signal.layout, [(ends[0], ends[1])]))
 
     return make
 
@@ -88,7 +88,7 @@ def newton_matrix(working, active, scale):
     def times(d):
         return working.inverse * d + scale * working.apply(working.adjoint(d) * active)
 
-    units = torch.eye(len(working.target), dtype=torch.float64)
+    units = torch.eye(len(working.problem.target), dtype=torch.float64)
     return torch.stack([times(unit) for unit in units])
 
 

@@ -36,7 +36,7 @@ def test_the_objective_differs_from_the_primal_value_by_a_constant(
     for scale in (0.0, 0.5, 1.0, 2.0):
         graph = sp.csr_matrix(scale * (make_graph(n, rng) + sp.diags(rng.random(n))))
         known = SparseAdjacency.from_rows(part, graph)
-        own = (known.pairs, known.values())
+        own = (known.pairs, known.values)
         gains = problem.linear.on_pairs(known.pairs)
         primal = problem.primal_value(*own, problem.images(*own), gains)
         differences.append(float(problem.objective(store(graph))) - primal)
@@ -70,9 +70,11 @@ def working(rng, make_problem, all_pairs):
 
 
 def random_dual(working, reading, seed):
-    y = torch.randn(len(working.target), generator=torch.Generator().manual_seed(seed)).double()
+    y = torch.randn(
+        len(working.problem.target), generator=torch.Generator().manual_seed(seed)
+    ).double()
     if reading == "frobenius":  # this part of the dual vector is a symmetric matrix
-        part = working.slices[0]
+        part = working.problem.slices[0]
         square = y[part].view(3, 3)
         y[part] = (square + square.T).reshape(-1)
     return y
@@ -95,5 +97,5 @@ def test_the_violation_is_that_of_the_graph_implied_by_its_own_penalties(reading
     dual = working(reading)
     y = 0.1 * random_dual(dual, reading, 0)
     values, _ = dual.evaluate(y)
-    implied, _ = dual.evaluate((dual.apply(values) - dual.target) / dual.inverse)
+    implied, _ = dual.evaluate((dual.apply(values) - dual.problem.target) / dual.inverse)
     assert float((values - implied).abs().max()) <= dual.violation(dual.gradient(y, values))

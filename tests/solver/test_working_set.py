@@ -17,7 +17,7 @@ def test_every_start_ends_at_the_same_graph(
 ):
     signal = normalize(make_features(40, 4, rng))
     problem = make_problem(signal, Weights(ridge=1.0, row_sums=0.5))
-    loops = Pairs(problem.layout, torch.arange(40), torch.arange(40))
+    loops = Pairs(problem.signal.layout, torch.arange(40), torch.arange(40))
 
     def solved(pairs):
         return solve_problem(problem, WorkingProblem.of(problem, pairs))
@@ -27,9 +27,7 @@ def test_every_start_ends_at_the_same_graph(
     monkeypatch.setattr(working_set, "_MAX_JOINING", 50)
     grown = solved(loops)
     assert grown.rounds > 2
-    difference = full.pairs.to_scipy(full.solution.values) - grown.pairs.to_scipy(
-        grown.solution.values
-    )
+    difference = full.pairs.to_scipy(full.values) - grown.pairs.to_scipy(grown.values)
     assert np.abs(difference.toarray()).max() < 1e-8
 
 

@@ -87,11 +87,9 @@ class Packer:
     def _gather(self, value: Any, field: str) -> Any:
         """Return a field of a dataclass; one with a row per node has all of them in process 0."""
         part = getattr(value, field)
-        if self._partition is None or part is None:
+        if self._partition is None or f"{type(value).__name__}.{field}" not in _SHARDED:
             return part
-        is_sharded = f"{type(value).__name__}.{field}" in _SHARDED
-        whole = self._partition.gather(part) if is_sharded else part
-        return part if whole is None else whole
+        return self._partition.gather(part)
 
     def _store_csr(self, csr: sp.csr_matrix, name: str) -> None:
         for part in ("data", "indices", "indptr"):

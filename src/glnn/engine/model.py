@@ -208,11 +208,7 @@ class Model:
 
     def gather(self, name: str) -> Any:
         """Return an attribute with one row per node: all rows in process 0, elsewhere its own."""
-        part = getattr(self, name)
-        if part is None:
-            return None
-        collected = self.partition.gather(part)
-        return part if collected is None else collected
+        return self.partition.gather(getattr(self, name))
 
     def structure_columns(self) -> np.ndarray | None:
         """Return the structural features of the training nodes, or ``None`` without them."""
@@ -242,7 +238,7 @@ class Model:
         for track in self.tracks:
             if isinstance(track.network, RowNet):
                 seen = add_loops if track.network.needs_loops else drop_loops
-                found.append(RandomWalk.of(seen(track.graph), dtype=torch.float64))
+                found.append(RandomWalk(seen(track.graph), dtype=torch.float64))
             else:
                 found.append(SparseAdjacency.from_scipy(normalize_adjacency(track.graph)))
         return found

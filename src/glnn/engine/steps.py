@@ -26,7 +26,7 @@ from glnn.graph.operators import (
     drop_loops,
     is_uninformative,
 )
-from glnn.graph.prior import PriorGraph
+from glnn.graph.prior import PriorGraph, prior_graph
 from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 from glnn.solver import Certificate, LearnedGraph, NewRowProblem
@@ -194,7 +194,9 @@ class Steps:
         if problem.graph is not None:
             kind: Any = settings.graph.prior  # which was checked
             graph = problem.graph.astype(np.float64, copy=False)
-            self.given = PriorGraph.of(graph, kind, self.partition)
+            degrees = self.partition.row_sums(graph)
+            prior = prior_graph(graph, kind, degrees, self.partition.start)
+            self.given = PriorGraph(kind, degrees, prior)
         self.validation = None
         if problem.validation is not None:
             local = problem.validation.local(self.partition)
@@ -334,7 +336,7 @@ class Steps:
         if made is None or made[0] is not graph:
             start, device = self.partition.start, self.features.device
             rows = add_loops(graph, start) if has_loops else drop_loops(graph, start)
-            made = (graph, RandomWalk.of(rows, self.partition, device=device))
+            made = (graph, RandomWalk(rows, self.partition, device=device))
             self._walks[has_loops] = made
         return made[1]
 

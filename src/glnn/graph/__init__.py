@@ -1,8 +1,8 @@
 """Storage, normalisation and conversion of graphs."""
 
-from glnn.graph.adjacency import Adjacency, DenseAdjacency
+from glnn.graph.adjacency import DenseAdjacency
 from glnn.graph.convert import as_adjacency
-from glnn.graph.pairs import SparseAdjacency
+from glnn.graph.pairs import Adjacency, SparseAdjacency
 from glnn.graph.prior import PRIORS, prior_graph
 
 __all__ = [

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._utils import check_array
-from glnn.distributed import Partition
+from glnn._utils import check_array, check_weights
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph.operators import drop_loops
 
@@ -70,21 +69,6 @@ def as_edge_index(name: str, edges: np.ndarray) -> np.ndarray:
     return edges.T
 
 
-def as_adjacency_rows(block: Any, layout: Partition) -> sp.csr_matrix:
-    """Return :func:`as_adjacency` of a graph of which each process gives its rows."""
-    if not layout.is_split:
-        return as_adjacency(block, layout.n_nodes)
-    shape = (layout.n_rows, layout.n_nodes)
-    if not sp.issparse(block) or block.shape != shape:
-        raise InputError(
-            f"graph over several processes must be a sparse matrix of the {shape[0]} rows of this "
-            f"one and {shape[1]} columns, got {type(block).__name__} of shape {np.shape(block)}."
-        )
-    matrix = _check_weights(sp.csr_matrix(block))
-    both = sp.csr_matrix(matrix.maximum(layout.transpose(matrix)))
-    return drop_loops(both, layout.start)
-
-
 def _from_edges(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
     if edges.size and edges.dtype.kind not in "iu":
         raise InputError(
@@ -118,7 +102,7 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
             f"graph must have one row for each of the {n_nodes} nodes and as many columns, got "
             f"shape {matrix.shape}. An edge list must have two rows or two columns."
         )
-    matrix = _check_weights(matrix)
+    matrix = check_weights("graph", matrix)
     if not _is_symmetric(matrix):
         _warn(
             f"graph is not symmetric in {(matrix != matrix.T).nnz} entries; "
@@ -129,23 +113,6 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
     if n_loops:
         _warn(f"graph has {n_loops} self loops; they are dropped.")
     return drop_loops(matrix)
-
-
-def _check_weights(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """Return the matrix in float64 without stored zeros; weights must be finite and at least 0."""
-    if matrix.dtype.kind not in "fiub":
-        raise InputError(f"graph must hold real weights, got dtype {matrix.dtype}.")
-    matrix = matrix.astype(np.float64)
-    matrix.sum_duplicates()
-    if not np.isfinite(matrix.data).all():
-        raise InputError("graph must hold finite weights, got NaN or infinity.")
-    if matrix.nnz and matrix.data.min() < 0:
-        raise InputError(
-            f"graph must have weights of at least 0, got {matrix.data.min():g}. "
-            "Drop negative edges or take their absolute value."
-        )
-    matrix.eliminate_zeros()
-    return matrix
 
 
 def _is_symmetric(matrix: sp.csr_matrix) -> bool:

@@ -24,7 +24,7 @@ class GraphRows(GraphOperator):
     """
 
     def __init__(self, matrix: CsrMatrix, exchange: RowExchange | None = None) -> None:
-        self._matrix, self._exchange = matrix, exchange  # without an exchange, all rows are here
+        self.matrix, self._exchange = matrix, exchange  # without an exchange, all rows are here
 
     @classmethod
     def of(
@@ -46,19 +46,19 @@ class GraphRows(GraphOperator):
     @property
     def n_nodes(self) -> int:
         """Number of rows of this process."""
-        return len(self._matrix)
+        return len(self.matrix)
 
     def row_sums(self) -> Float[Tensor, "n"]:
         """Return the sums of this process's rows."""
-        ones = self._matrix.values.new_ones(self._matrix.n_columns, 1)
-        return self._matrix.spmm(ones)[:, 0]
+        ones = self.matrix.values.new_ones(self.matrix.n_columns, 1)
+        return self.matrix.spmm(ones)[:, 0]
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         if x.requires_grad:
             return _SymmetricProduct.apply(x, self)  # type: ignore[no-any-return, no-untyped-call]
         if self._exchange is None:
-            return self._matrix.spmm(x)
-        return torch.cat([self._matrix.spmm(rows) for rows in self._exchange.fetch(x)], 1)
+            return self.matrix.spmm(x)
+        return torch.cat([self.matrix.spmm(rows) for rows in self._exchange.fetch(x)], 1)
 
 
 class _SymmetricProduct(torch.autograd.Function):
@@ -110,7 +110,7 @@ class PowerRows(GraphOperator):
 
 def normalize_graph_rows(
     block: sp.csr_matrix,
-    layout: Partition | None = None,
+    layout: Partition,
     *,
     device: str | torch.device = "cpu",
     dtype: torch.dtype = torch.float32,
@@ -119,36 +119,25 @@ def normalize_graph_rows(
 
     Entries are scaled in an order such that :math:`\hat a_{ij} = \hat a_{ji}` to the last bit.
     """
-    layout = layout or Partition(block.shape[0])
     graph = GraphRows.of(block, layout, device=device, dtype=dtype)
-    degree = layout.all_gather(np.asarray(block.sum(1), dtype=np.float64).ravel())
-    root = torch.from_numpy(inverse_sqrt(degree)).to(device)
-    counts, columns, data = (
-        torch.from_numpy(part).to(device)
-        for part in (np.diff(block.indptr), block.indices, block.data)
-    )
-    nodes = torch.arange(layout.start, layout.stop, device=device)
-    rows, columns = torch.repeat_interleave(nodes, counts), columns.long()
-    first, second = torch.minimum(rows, columns), torch.maximum(rows, columns)
-    entries = (data.double() * root[first] * root[second]).to(dtype)
-    return graph, GraphRows(graph._matrix.with_values(entries), graph._exchange)
+    root = inverse_sqrt(layout.row_sums(block))
+    rows = np.repeat(np.arange(layout.start, layout.stop), np.diff(block.indptr))
+    first, second = np.minimum(rows, block.indices), np.maximum(rows, block.indices)
+    entries = torch.from_numpy(block.data.astype(np.float64) * root[first] * root[second])
+    matrix = graph.matrix.with_values(entries.to(device, dtype))
+    return graph, GraphRows(matrix, graph._exchange)
 
 
 class RandomWalk(GraphOperator):
     r"""The matrix :math:`P = D^{-1} A` of a symmetric graph; isolated nodes have a zero row.
 
-    ``adj`` are the rows of this process, ``degree`` their sums.
+    It is built from this process's rows of the graph, as :meth:`GraphRows.of` is.
     """
 
-    def __init__(self, adj: GraphOperator, degree: Float[Tensor, "n"]) -> None:
-        self._adj = adj
+    def __init__(self, block: sp.csr_matrix, layout: Partition | None = None, **kind: Any) -> None:
+        self._adj = GraphRows.of(block, layout, **kind)
+        degree = self._adj.row_sums()
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-30), 0.0)[:, None]
-
-    @classmethod
-    def of(cls, block: sp.csr_matrix, layout: Partition | None = None, **kind: Any) -> "RandomWalk":
-        """Build from this process's rows of a symmetric graph (see :meth:`GraphRows.of`)."""
-        adj = GraphRows.of(block, layout, **kind)
-        return cls(adj, adj.row_sums())
 
     @property
     def n_nodes(self) -> int:  # noqa: D102
@@ -204,7 +193,6 @@ def retained_edge_shares(learned: sp.csr_matrix, prior: sp.csr_matrix) -> sp.csr
 _MAX_COLUMNS, _NODES_PER_COLUMN = 32, 20
 _N_LEADING = 8  # columns of the adjacency matrix itself, the leading one first
 _N_STEPS = 30  # of the subspace iteration: similarities need the space, not its single vectors
-_N_FIRST_ROWS = 1000  # rows that are checked before all of them
 _RANK_TOLERANCE = 1e-10  # directions with a smaller share of the largest variance are dropped
 
 
@@ -225,13 +213,12 @@ class SpectralFeatures:
     def of(
         cls,
         block: sp.csr_matrix,
-        layout: Partition | None = None,
+        layout: Partition,
         *,
         size: float = 1.0,
         seed: int = 0,
     ) -> tuple["SpectralFeatures", np.ndarray]:
         """Compute both embeddings by subspace iteration; return them and the nodes' features."""
-        layout = layout or Partition(block.shape[0])
         n_nodes = layout.n_nodes
         graph = GraphRows.of(block, layout, dtype=torch.float64)
         degree = graph.row_sums()
@@ -270,18 +257,16 @@ class SpectralFeatures:
         return features[:, :first], to_dense_array(features[:, first:])
 
 
-def is_uninformative(features: Any, layout: Partition | None = None) -> bool:
+def is_uninformative(features: Any, layout: Partition) -> bool:
     """Return whether features cannot make two nodes similar.
 
     That is so if no two nodes have a common nonzero column, or if all rows are equal.
     """
-    layout = layout or Partition(features.shape[0])
     if layout.sum(count_nonzero(features)).max() <= 1:
         return True
-    high, low = _column_bounds(features[:_N_FIRST_ROWS])
-    if layout.max(float((high + low).any())):
-        return False  # a few rows usually suffice
-    high, low = (layout.max(bound) for bound in _column_bounds(features))
+    bounds = (features.max(0), -features.min(0))
+    dense = (bound.toarray().ravel() if sp.issparse(bound) else bound for bound in bounds)
+    high, low = (layout.max(np.asarray(bound, dtype=np.float64)) for bound in dense)
     return bool((high + low == 0).all())
 
 
@@ -291,14 +276,6 @@ def count_nonzero(features: Any) -> Float64[np.ndarray, "f"]:
         columns = features.indices[features.data != 0]
         return np.bincount(columns, minlength=features.shape[1]).astype(np.float64)
     return np.asarray(np.count_nonzero(features, axis=0), dtype=np.float64)
-
-
-def _column_bounds(features: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest value of each column, and the largest negated one."""
-    bounds = (features.max(0), -features.min(0))
-    dense = (bound.toarray().ravel() if sp.issparse(bound) else bound for bound in bounds)
-    high, low = (np.asarray(bound, dtype=np.float64) for bound in dense)
-    return high, low
 
 
 def _orthonormalize(z: Float64[Tensor, "n k"], layout: Partition) -> Float64[Tensor, "n k"]:

@@ -9,7 +9,7 @@ or tile by tile.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,9 +17,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glnn._utils import check_weights
 from glnn.distributed import Partition
-from glnn.graph.adjacency import Adjacency
-from glnn.graph.operators import GraphRows
+from glnn.exceptions import InputError
+from glnn.graph.adjacency import DenseAdjacency, GraphOperator
+from glnn.graph.convert import as_adjacency
+from glnn.graph.operators import GraphRows, drop_loops
 from glnn.graph.rows import (
     DEVICE_BYTES,
     CsrMatrix,
@@ -84,46 +87,35 @@ class ShardedRows:
         return self
 
 
-def as_sharded_rows(matrix: object) -> ShardedRows:
-    """Wrap all rows of a matrix (array, tensor, CSR or rows) in one process."""
+def as_sharded_rows(
+    matrix: object, layout: Partition | None = None, device: str | torch.device = "cpu"
+) -> ShardedRows:
+    """Return this process's rows of a matrix (array, tensor, CSR or rows) on a device."""
     if isinstance(matrix, ShardedRows):
         return matrix
-    local = matrix if isinstance(matrix, RowMatrix) else as_row_matrix(matrix)
-    return ShardedRows(local, Partition(len(local)))
+    local = matrix if isinstance(matrix, RowMatrix) else as_row_matrix(matrix, device=device)
+    return ShardedRows(local, layout or Partition(len(local)))
 
 
-def row_owners(layout: Partition, nodes: Tensor) -> Tensor:
-    """Return the rank that owns each node's row."""
-    bounds = torch.as_tensor(layout.bounds[1:], device=nodes.device)
-    return torch.searchsorted(bounds, nodes, right=True)
-
-
-def pair_owners(layout: Partition, i: Tensor, j: Tensor) -> Tensor:
-    """Return the rank that owns each pair, given in either order."""
-    low, high = torch.minimum(i, j), torch.maximum(i, j)
-    return row_owners(layout, torch.where((low + high) % 2 == 0, low, high))
+def as_adjacency_rows(block: Any, layout: Partition) -> sp.csr_matrix:
+    """Return :func:`as_adjacency` of a graph of which each process gives its rows."""
+    if not layout.is_split:
+        return as_adjacency(block, layout.n_nodes)
+    shape = (layout.n_rows, layout.n_nodes)
+    if not sp.issparse(block) or block.shape != shape:
+        raise InputError(
+            f"graph over several processes must be a sparse matrix of the {shape[0]} rows of this "
+            f"one and {shape[1]} columns, got {type(block).__name__} of shape {np.shape(block)}."
+        )
+    matrix = check_weights("graph", sp.csr_matrix(block))
+    both = sp.csr_matrix(matrix.maximum(layout.transpose(matrix)))
+    return drop_loops(both, layout.start)
 
 
 def _sweeps(rank: Tensor, source: Tensor, size: int) -> Tensor:
     """Return whether ``rank``, and not ``source``, computes the tiles of their two row blocks."""
     shift = (rank - source) % size
     return (2 * shift < size) | ((2 * shift == size) & (rank < source))
-
-
-def exchange(layout: Partition, owner: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
-    """Send each entry of some lists to its owner; return those received, in the order of ranks."""
-    peers = layout.peers
-    if peers.size == 1:
-        return parts
-    order = torch.argsort(owner, stable=True)
-    counts = torch.bincount(owner, minlength=peers.size).tolist()
-    lists = (list(torch.split(part.index_select(0, order), counts)) for part in parts)
-    return tuple(torch.cat(peers.all_to_all(part)) for part in lists)
-
-
-def exchange_pairs(layout: Partition, i: Tensor, j: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
-    """Send each entry of some lists to the process that owns its pair (i, j)."""
-    return exchange(layout, pair_owners(layout, i, j), *parts) if layout.is_split else parts
 
 
 def exchange_rows(layout: Partition, owner: Tensor, rows: RowMatrix) -> RowMatrix:
@@ -218,7 +210,7 @@ class Pairs:
             return [(slice(None), self.i, self.j)]
         here = (self.i >= part.start) & (self.i < part.stop)
         near, far = torch.where(here, self.i, self.j), torch.where(here, self.j, self.i)
-        source, found = row_owners(part, far), []
+        source, found = part.owners(far), []
         for rank, first in enumerate(part.bounds[:-1].tolist()):
             mine = torch.nonzero(source == rank).view(-1)
             found.append((mine, near[mine] - part.start, far[mine] - first))
@@ -256,7 +248,7 @@ class Pairs:
         part, kept = self.layout, torch.nonzero(values).view(-1)
         rows, columns, source = Pairs(part, self.i[kept], self.j[kept]).full_entries()
         entries = (rows, columns, values[kept[source]])
-        rows, columns, stored = exchange(part, row_owners(part, rows), *entries)
+        rows, columns, stored = part.exchange(part.owners(rows), *entries)
         shape = (part.n_rows, self.n_nodes)
         found = CsrMatrix.from_entries(shape, rows - part.start, columns, stored)
         arrays = tuple(tensor.cpu().numpy() for tensor in found.tensors())
@@ -270,7 +262,7 @@ def pair_keys(n_nodes: int, first: Tensor, second: Tensor) -> Tensor:
     return torch.minimum(first, second) * n_nodes + torch.maximum(first, second)
 
 
-class SparseAdjacency(Adjacency):
+class SparseAdjacency(GraphOperator):
     """A symmetric graph with a value for each of some pairs; with several processes, a part of it.
 
     The pattern is built once for all values on the same pairs. Products are differentiable by the
@@ -284,14 +276,14 @@ class SparseAdjacency(Adjacency):
     """
 
     def __init__(self, pairs: Pairs, values: Float[Tensor, "p"]) -> None:
-        self.pairs, self._values = pairs, values
+        self.pairs, self.values = pairs, values  # a weight for each pair
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, dtype: torch.dtype = torch.float64) -> "SparseAdjacency":
         """Store the upper triangle of a symmetric scipy matrix."""
         csr = sp.csr_matrix(matrix)
         found = cls.from_rows(Partition(csr.shape[0]), csr)
-        return cls(found.pairs, found._values.to(dtype))
+        return cls(found.pairs, found.values.to(dtype))
 
     @classmethod
     def from_rows(
@@ -307,7 +299,7 @@ class SparseAdjacency(Adjacency):
         is_here = (columns >= layout.start) & (columns < layout.stop)
         mine = (rows <= columns) | ~is_here  # if both entries of a pair are here, take one
         if layout.is_split:
-            mine &= pair_owners(layout, rows, columns) == layout.peers.rank
+            mine &= layout.pair_owners(rows, columns) == layout.peers.rank
         rows, columns = rows[mine], columns[mine]
         values = to_device(block.data.astype(np.float64, copy=False), device)[mine]
         if not layout.is_split:  # these pairs are already sorted
@@ -318,55 +310,44 @@ class SparseAdjacency(Adjacency):
     @cached_property
     def _operator(self) -> GraphRows:
         pattern = self.pairs.pattern
-        return GraphRows(pattern.with_values(self._values[pattern.values]))
+        return GraphRows(pattern.with_values(self.values[pattern.values]))
 
     @property
     def n_nodes(self) -> int:  # noqa: D102
         return self.pairs.n_nodes
 
-    def ends(self) -> tuple[Int[Tensor, "p"], Int[Tensor, "p"]]:  # noqa: D102
-        return self.pairs.i, self.pairs.j
-
-    def values(self) -> Float[Tensor, "p"]:  # noqa: D102
-        return self._values
-
-    def counts(self) -> Float[Tensor, "p"]:  # noqa: D102
-        return self.pairs.counts.to(self._values.dtype)
-
-    def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:  # noqa: D102
+    def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:
+        """Return the weights at these rows and columns, zero where nothing is stored."""
         place, found = self.pairs.locate(pair_keys(self.n_nodes, rows, columns))
-        result = self._values.new_zeros(len(place))
-        result[found] = self._values[place[found]]
+        result = self.values.new_zeros(len(place))
+        result[found] = self.values[place[found]]
         return result
 
     def on_pairs(self, pairs: Pairs) -> Tensor:
         """Return the entries on other pairs, zero where none is stored."""
-        place, found = pairs.locate(self.pairs.keys)
-        result = self._values.new_zeros(len(pairs))
-        result[place[found]] = self._values[found]
-        return result
+        return self.entries(pairs.i, pairs.j)
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         return self._operator @ x
 
-    def to_dense(self) -> Float[Tensor, "n n"]:  # noqa: D102
-        upper = self._values.new_zeros(self.n_nodes, self.n_nodes)
-        upper = upper.index_put((self.pairs.i, self.pairs.j), self._values)
-        return upper + upper.T - torch.diag(upper.diagonal())
+    def to_dense(self) -> Float[Tensor, "n n"]:
+        """Return the full matrix, for small graphs."""
+        return self._operator.matrix.to_dense()
 
-    def asymmetry(self) -> Float[Tensor, ""]:
-        """Return zero: the matrix is symmetric."""
-        return self._values.sum() * 0
-
-    def row_sums(self) -> Float[Tensor, "n"]:  # noqa: D102
+    def row_sums(self) -> Float[Tensor, "n"]:
+        r"""Return :math:`r = A 1`."""
         return self._operator.row_sums()
 
-    def trace(self) -> Float[Tensor, ""]:  # noqa: D102
-        return self._values.index_select(0, self.pairs.loops).sum()
+    def trace(self) -> Float[Tensor, ""]:
+        r"""Return :math:`\operatorname{tr}(A)`."""
+        return self.values.index_select(0, self.pairs.loops).sum()
 
     def __add__(self, other: "SparseAdjacency") -> "SparseAdjacency":
         both = Pairs.from_keys(self.pairs.layout, self.pairs.keys, other.pairs.keys)
         return SparseAdjacency(both, self.on_pairs(both) + other.on_pairs(both))
+
+
+Adjacency: TypeAlias = DenseAdjacency | SparseAdjacency  # a weighted graph, as terms see it
 
 
 # Implicit matrices
@@ -427,9 +408,9 @@ class ImplicitMatrix:
         """
         part = known.layout
         rank, size = torch.tensor(part.peers.rank), part.peers.size
-        first, second = row_owners(part, known.i), row_owners(part, known.j)
+        first, second = part.owners(known.i), part.owners(known.j)
         owner = torch.where(_sweeps(first, second, size), first, second)
-        known = Pairs(part, *exchange(part, owner, known.i, known.j))
+        known = Pairs(part, *part.exchange(owner, known.i, known.j))
         rings = [factor.right.blocks() for factor in self.factors]
         for shift in range(size):
             source = (rank - shift) % size

@@ -1,6 +1,7 @@
 """The prior graph G, made from a given graph; the learned graph is kept close to it.
 
-With several processes, each has its rows of both graphs.
+Functions that take ``degrees`` and ``first_row`` work on some rows of a graph: they need the
+degrees of all nodes, and the number of the first row.
 """
 
 from dataclasses import dataclass
@@ -9,18 +10,21 @@ from typing import Any, Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._utils import check_choice
-from glnn.distributed import Partition
+from glnn._utils import check_choice, check_weights
 from glnn.exceptions import InputError
 
 PriorKind = Literal["binary", "symmetric", "renormalized"]
 PRIORS: tuple[PriorKind, ...] = get_args(PriorKind)
 
 
-def normalize_adjacency(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_matrix:
+def normalize_adjacency(
+    adjacency: sp.csr_matrix, degrees: np.ndarray | None = None, first_row: int = 0
+) -> sp.csr_matrix:
     r"""Return :math:`D^{-1/2} A D^{-1/2}`; rows of isolated nodes stay empty."""
-    own = inverse_sqrt(np.asarray(adjacency.sum(1), dtype=np.float64).ravel())
-    root = own if layout is None else layout.all_gather(own)
+    if degrees is None:
+        degrees = np.asarray(adjacency.sum(1), dtype=np.float64).ravel()
+    root = inverse_sqrt(degrees)
+    own = root[first_row : first_row + adjacency.shape[0]]
     result = sp.csr_matrix(adjacency, dtype=np.float64, copy=True)
     result.sum_duplicates()
     result.data *= np.repeat(own, np.diff(result.indptr))
@@ -29,10 +33,12 @@ def normalize_adjacency(adjacency: sp.csr_matrix, layout: Partition | None = Non
     return result
 
 
-def renormalized(adjacency: sp.csr_matrix, layout: Partition | None = None) -> sp.csr_matrix:
+def renormalized(
+    adjacency: sp.csr_matrix, degrees: np.ndarray | None = None, first_row: int = 0
+) -> sp.csr_matrix:
     r"""Return :math:`\tilde D^{-1/2} (A + I) \tilde D^{-1/2}`, the propagation matrix of a GCN."""
-    own = sp.eye(*adjacency.shape, k=layout.start if layout else 0, format="csr")
-    return normalize_adjacency(sp.csr_matrix(adjacency + own), layout)
+    looped = sp.csr_matrix(adjacency + sp.eye(*adjacency.shape, k=first_row, format="csr"))
+    return normalize_adjacency(looped, None if degrees is None else degrees + 1, first_row)
 
 
 def inverse_sqrt(degree: np.ndarray) -> np.ndarray:
@@ -43,13 +49,15 @@ def inverse_sqrt(degree: np.ndarray) -> np.ndarray:
 
 
 def prior_graph(
-    adjacency: sp.csr_matrix, kind: PriorKind = "renormalized", layout: Partition | None = None
+    adjacency: sp.csr_matrix,
+    kind: PriorKind = "renormalized",
+    degrees: np.ndarray | None = None,
+    first_row: int = 0,
 ) -> sp.csr_matrix:
     """Return the prior graph of the named kind, symmetric CSR in float64.
 
     ``binary``: all weights are one, as in the paper's ground-truth matrix. ``symmetric``:
-    :func:`normalize_adjacency`. With several processes, ``adjacency`` and the result are the rows
-    of this one.
+    :func:`normalize_adjacency`.
 
     Examples
     --------
@@ -63,7 +71,7 @@ def prior_graph(
         result.data[:] = 1.0
     else:
         normalize = renormalized if kind == "renormalized" else normalize_adjacency
-        result = normalize(sp.csr_matrix(adjacency), layout)
+        result = normalize(sp.csr_matrix(adjacency), degrees, first_row)
     result.sort_indices()
     return result
 
@@ -86,13 +94,7 @@ class PriorGraph:
 
     kind: PriorKind
     degrees: np.ndarray  # row sums of the whole given graph
-    prior: sp.csr_matrix  # the prior graph; with several processes, the rows of this one
-
-    @classmethod
-    def of(cls, links: sp.csr_matrix, kind: PriorKind, layout: Partition) -> "PriorGraph":
-        """Compute the prior graph of this process's rows of a checked adjacency matrix."""
-        degrees = layout.all_gather(np.asarray(links.sum(1), dtype=np.float64).ravel())
-        return cls(kind, degrees, prior_graph(links, kind, layout))
+    prior: sp.csr_matrix  # the rows of :func:`prior_graph` that are here
 
     def rows(self, links: Any, n_new: int) -> tuple[sp.csr_matrix, np.ndarray]:
         """Return the rows (CSR, new x N) and the loops."""
@@ -112,7 +114,7 @@ def _check_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:
     if links is None:
         return sp.csr_matrix((n_new, n_nodes))
     try:
-        matrix = sp.csr_matrix(links, dtype=np.float64, copy=True)
+        matrix = sp.csr_matrix(links, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("links must be a matrix of numbers, new nodes x training nodes.") from None
     if matrix.shape != (n_new, n_nodes):
@@ -120,8 +122,4 @@ def _check_links(links: Any, n_new: int, n_nodes: int) -> sp.csr_matrix:
             f"links must have one row for each of the {n_new} new nodes and one column for each "
             f"of the {n_nodes} training nodes, got shape {matrix.shape}."
         )
-    matrix.sum_duplicates()
-    if not np.isfinite(matrix.data).all() or matrix.data.min(initial=0.0) < 0:
-        raise InputError("links must have finite weights of at least 0.")
-    matrix.eliminate_zeros()
-    return matrix
+    return check_weights("links", matrix)

@@ -1,7 +1,11 @@
-"""Heads that train on rows of features which were propagated once, before training."""
+"""Heads that train on rows of features which were propagated once, before training.
 
-from abc import abstractmethod
-from typing import Any
+Their first layer is linear in the propagated features. So training needs the propagated features
+of few nodes only. For predictions the layer is applied to the features of all nodes and its few
+outputs are propagated, which is equivalent.
+"""
+
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -61,43 +65,14 @@ def normalize_batch(batch: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
     return centred.mul_((centred.square().mean(0) + 1e-5).rsqrt())
 
 
-class RowNet(nn.Module):
-    """A head whose first layer is linear in the propagated features.
-
-    Training needs the propagated features of few nodes only. For predictions the layer is applied
-    to the features of all nodes and its few outputs are propagated, which is equivalent.
-    """
-
-    norm: ColumnNorm
-    needs_loops: bool  # whether the random walk has loops
-
-    @abstractmethod
-    def propagate(self, walk: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n k d"]:
-        """Return the inputs of the first layer for some feature columns, in ``k`` blocks."""
-
-    @abstractmethod
-    def views(
-        self, batch: Float[Tensor, "b f"], n_views: int, generator: torch.Generator
-    ) -> Float[Tensor, "v b c"]:
-        """Return the logits of several passes over standardised rows with different dropout."""
-
-    @abstractmethod
-    def row_logits(self, rows: Float[Tensor, "b f"]) -> Float[Tensor, "b c"]:
-        """Return the logits of standardised rows without dropout."""
-
-    @abstractmethod
-    def forward(self, walk: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
-        """Return the logits of every node from its raw features, without dropout."""
-
-
-class LinearNet(RowNet):
+class LinearNet(nn.Module):
     r"""Logits :math:`N(S X)\,W + b`, :math:`S = \frac{1}{K+1} \sum_k P^k` of a random walk.
 
     :math:`N` is a :class:`ColumnNorm`. It is linear after training, so :math:`N(S X) W = S
     (X\,\mathrm{diag}(s) W) + t^\top W`, and only a column a class is propagated.
     """
 
-    needs_loops = True
+    needs_loops = True  # in the random walk
 
     def __init__(
         self,
@@ -120,9 +95,10 @@ class LinearNet(RowNet):
         """Return some feature columns after propagation by :math:`S`."""
         return mean_of_powers(walk, x, self.n_steps)[:, None]
 
-    def views(  # noqa: D102
+    def views(
         self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v b c"]:
+        """Return the logits of several passes over standardised rows with different dropout."""
         mask = None
         if self.dropout:
             mask = keep_mask(batch.new_empty(n_views, *batch.shape), self.dropout, generator)
@@ -132,11 +108,13 @@ class LinearNet(RowNet):
         )  # type: ignore[no-untyped-call]
         return logits
 
-    def row_logits(self, rows: Float[Tensor, "b d"]) -> Float[Tensor, "b c"]:  # noqa: D102
+    def row_logits(self, rows: Float[Tensor, "b d"]) -> Float[Tensor, "b c"]:
+        """Return the logits of standardised rows without dropout."""
         logits = ((self.norm.scale * self.weight) @ rows.T).T
         return logits + (self.weight @ self.norm.shift + self.bias)
 
-    def forward(self, walk: GraphOperator, x: Features) -> Float[Tensor, "n c"]:  # noqa: D102
+    def forward(self, walk: GraphOperator, x: Features) -> Float[Tensor, "n c"]:
+        """Return the logits of every node from its raw features, without dropout."""
         scale, shift = self.norm.fold_affine()
         columns = x @ (scale * self.weight).T.contiguous()
         return mean_of_powers(walk, columns, self.n_steps) + (self.weight @ shift + self.bias)
@@ -179,7 +157,7 @@ class _LinearViews(torch.autograd.Function):
         return for_scale, for_shift, flat.T @ masked, flat.sum(0), None, None, None
 
 
-class HopsNet(RowNet):
+class HopsNet(nn.Module):
     r"""Logits of a two-layer perceptron on :math:`[X, PX, \dots, P^K X]`.
 
     .. math:: \mathrm{ReLU}\Bigl(N'\bigl(\textstyle\sum_k N(P^k X)\,W_k\bigr)\Bigr) W' + b'
@@ -189,7 +167,7 @@ class HopsNet(RowNet):
     batch. Without steps it is a perceptron on the features.
     """
 
-    needs_loops = False
+    needs_loops = False  # in the random walk
 
     def __init__(
         self,
@@ -218,9 +196,10 @@ class HopsNet(RowNet):
             hops.append(walk @ hops[-1])
         return torch.stack(hops, 1)
 
-    def views(  # noqa: D102
+    def views(
         self, batch: Float[Tensor, "b f"], n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v b c"]:
+        """Return the logits of several passes over standardised rows with different dropout."""
         columns, views = self.norm(batch), []
         for _ in range(n_views):
             z = apply_dropout(columns, self.dropout, generator) @ self.first
@@ -228,7 +207,8 @@ class HopsNet(RowNet):
             views.append(hidden @ self.second + self.bias)
         return torch.stack(views)
 
-    def row_logits(self, rows: Float[Tensor, "b f"]) -> Float[Tensor, "b c"]:  # noqa: D102
+    def row_logits(self, rows: Float[Tensor, "b f"]) -> Float[Tensor, "b c"]:
+        """Return the logits of standardised rows without dropout."""
         z = rows @ (self.norm.scale[:, None] * self.first)
         hidden = self._activate(z + self.norm.shift @ self.first, is_training=False)
         return hidden @ self.second + self.bias
@@ -251,3 +231,6 @@ class HopsNet(RowNet):
         norm = self.hidden
         statistics = (norm.running_mean, norm.running_var, norm.weight, norm.bias)
         return torch.relu(functional.batch_norm(z, *statistics, training=is_training))
+
+
+RowNet: TypeAlias = LinearNet | HopsNet

@@ -19,8 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import ImplicitMatrix, Pairs, SparseAdjacency, add_fields
+from glnn.graph.pairs import Adjacency, ImplicitMatrix, Pairs, SparseAdjacency, add_fields
 
 # Linear maps on pairs
 

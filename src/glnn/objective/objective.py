@@ -11,8 +11,7 @@ from torch import Tensor
 
 from glnn._utils import check_choice, check_number
 from glnn.exceptions import InputError, InputTypeError
-from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import ShardedRows, as_sharded_rows
+from glnn.graph.pairs import Adjacency, ShardedRows, as_sharded_rows
 from glnn.objective.base import QuadraticTerm, Term
 from glnn.objective.smoothness import ChannelSmoothness, FrobeniusSmoothness, TraceSmoothness
 from glnn.objective.terms import Closeness, Loops, Ridge, RowSums, Sparsity, Symmetry
@@ -153,7 +152,7 @@ class Objective:
 
     def __call__(self, adj: Adjacency) -> Float[Tensor, ""]:
         """Return the weighted sum of all terms."""
-        total: Tensor = sum(self.terms(adj).values(), start=adj.values().new_zeros(()))
+        total: Tensor = sum(self.terms(adj).values(), start=torch.zeros(()))
         return total
 
     def with_degree_weight(self, weight: float) -> "Objective":

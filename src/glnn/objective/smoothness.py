@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.adjacency import Adjacency
-from glnn.graph.pairs import ImplicitMatrix, LowRankPart, Pairs, ShardedRows
+from glnn.graph.pairs import Adjacency, ImplicitMatrix, LowRankPart, Pairs, ShardedRows
 from glnn.graph.rows import CsrMatrix, DenseRows, RowMatrix
 from glnn.objective.base import PairMap, QuadraticTerm, RowCoefficients, Term
 

@@ -189,7 +189,7 @@ def explain(
     )
 
 
-def rank_label_effects(
+def sort_label_effects(
     nodes: FittedNodes, labelled: Int[np.ndarray, "l"], effects: Float[np.ndarray, "l c"]
 ) -> tuple[LabelEffect, ...]:
     """Return the effects of labels, sorted by their size on the class of the label."""

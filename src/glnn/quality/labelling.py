@@ -136,23 +136,10 @@ def suggest_nodes(
 _MIN_CHANCE = 0.18  # smallest chance of a mistake with which a label is listed
 
 
-@dataclass(frozen=True, eq=False)
-class SuspectLabels:
-    """Labels that disagree with the model, the most suspect first."""
+def suspect_labels(held_out: HeldOut, calibrated: np.ndarray) -> tuple[Int[np.ndarray, "s"], float]:
+    r"""Return the nodes whose labels may be mistakes, and the estimated number of mistakes.
 
-    nodes: np.ndarray  # node numbers
-    given: np.ndarray  # given class numbers
-    predicted: np.ndarray  # class numbers predicted without the labels
-    probability: np.ndarray  # calibrated probabilities of the predicted classes
-    n_estimated: float = 0.0  # estimated number of mistakes among all hidden labels
-    n_labels: int = 0  # number of hidden labels
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-
-def suspect_labels(held_out: HeldOut, calibrated: np.ndarray) -> SuspectLabels:
-    r"""Return the hidden labels that disagree with the model so much that they may be mistakes.
+    Their hidden labels disagree with the model; the most suspect one comes first.
 
     In the model of :mod:`glnn.quality.calibration` a label follows the tempered prediction
     :math:`r` with probability :math:`1 - \lambda` and is drawn from the class shares
@@ -171,17 +158,9 @@ def suspect_labels(held_out: HeldOut, calibrated: np.ndarray) -> SuspectLabels:
     tempered, rows = temper(held_out.probabilities[nodes], found.exponent), np.arange(len(nodes))
     own, at_random = tempered[rows, given], found.mixture * found.prior[given]
     chance = at_random * (1 - own) / ((1 - found.mixture) * own + at_random)
-    q = calibrated[nodes]
-    listed = np.flatnonzero((q.argmax(1) != given) & (chance > _MIN_CHANCE))
+    listed = np.flatnonzero((calibrated[nodes].argmax(1) != given) & (chance > _MIN_CHANCE))
     order = listed[np.argsort(-chance[listed], kind="stable")]
-    return SuspectLabels(
-        nodes[order],
-        given[order],
-        q.argmax(1)[order],
-        q.max(1)[order],
-        float(chance.sum()),
-        len(nodes),
-    )
+    return nodes[order], float(chance.sum())
 
 
 # Conformal prediction sets

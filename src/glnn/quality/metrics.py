@@ -271,14 +271,11 @@ def class_intervals(predictions: ScoredPredictions) -> list[dict[str, Interval]]
 
 
 def paired_difference(
-    own: ScoredPredictions, other: ScoredPredictions, weights: np.ndarray, metric: str = "accuracy"
+    own: ScoredPredictions, other: ScoredPredictions, weights: np.ndarray
 ) -> Interval:
-    """Return the difference of a metric of ``own`` and ``other`` on the same bootstrap draws."""
-    value, draws = (
-        compute_metrics(own, drawn)[metric] - compute_metrics(other, drawn)[metric]
-        for drawn in (None, weights)
-    )
-    return percentile_interval(float(value[0]), draws)
+    """Return the difference of the accuracies of ``own`` and ``other`` on the same draws."""
+    lead = (own.predicted == own.classes) * 1.0 - (other.predicted == other.classes)
+    return percentile_interval(float(lead.mean()), weights @ lead / weights.sum(1))
 
 
 # Scores of methods

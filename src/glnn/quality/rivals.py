@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -30,6 +29,7 @@ from sklearn.utils import _safe_indexing
 from glnn._utils import check_choice, check_features
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import HeadSettings
+from glnn.engine.steps import predict_probabilities
 from glnn.engine.tasks import ClassifierTask, Labels
 from glnn.engine.trainer import Trainer
 from glnn.exceptions import InputError
@@ -254,8 +254,7 @@ def gcn(problem: NodeProblem, seed: int) -> np.ndarray:
     task = gcn_task(problem, problem.graph, seed)
     trainer = Trainer(n_epochs=200, learning_rate=0.01)
     trainer.fit(task, problem.validation_set(), stage="gcn")
-    with torch.no_grad():
-        return np.asarray(task.scores().double().softmax(1).numpy())
+    return predict_probabilities(task)
 
 
 def gcn_task(

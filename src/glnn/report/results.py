@@ -205,8 +205,8 @@ def collect_results(
         columns = [class_names.index(str(label)) for label in evaluation.classes]
         probabilities[hidden[:, None], columns] = evaluation.probabilities[hidden]
         if not split.test.size or not np.isin(hidden, split.test).all():
-            found = suspect_labels(evaluation.held_out, evaluation.probabilities)
-            suspects = tuple(found.nodes.tolist())
+            found, _ = suspect_labels(evaluation.held_out, evaluation.probabilities)
+            suspects = tuple(found.tolist())
     metric, suggestions = metric_columns(nodes), ()
     if nodes.features.shape[0] == n_nodes:  # all rows are in this process
         suggestions = tuple(suggest_nodes(nodes, N_SUGGESTIONS)[0].tolist())

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glnn.graph.pairs import Pairs, SparseAdjacency
-from glnn.graph.rows import DenseRows, RowMatrix, as_row_matrix
+from glnn.graph.rows import DenseRows, RowMatrix
 from glnn.objective import QuadraticTerm
 from glnn.solver.learn import LearnedGraph
 from glnn.solver.signals import FeatureSignal
@@ -58,10 +58,10 @@ class LinkShares:
 def link_shares(learned: LearnedGraph) -> LinkShares:
     """Return the shares of the terms in every link of a graph learned by one process."""
     problem, transform = learned.problem, learned.new_rows.transform
-    known = SparseAdjacency.from_rows(problem.layout, learned.adjacency, problem.device)
+    layout, signal = problem.signal.layout, problem.signal.local
+    known = SparseAdjacency.from_rows(layout, learned.adjacency, signal.device)
     pairs, scale = known.pairs, 2 * problem.curvature
-    dual = problem.dual_of(problem.images(pairs, known.values()))
-    signal = as_row_matrix(learned.new_rows.signal, device=problem.device)
+    dual = problem.split_dual(problem.dual_of(problem.images(pairs, known.values)))
     by_features = torch.arange(signal.n_columns, device=signal.device) < transform.n_features
     parts: dict[str, Tensor] = {}
     metrics: list[np.ndarray] = []
@@ -78,8 +78,8 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
                 parts[PREDICTIONS] = parts.get(PREDICTIONS, torch.zeros_like(rest)) + rest
                 parts[term.name] = parts[term.name] - rest
     nonzero = {name: part for name, part in parts.items() if part.any()}
-    none = known.values().new_zeros(len(pairs), 0)
-    values = torch.stack([*nonzero.values()], 1) if nonzero else none
+    none = known.values.new_zeros(len(pairs), 0)
+    values = torch.cat([none, *(part[:, None] for part in nonzero.values())], 1)
     entries = values[pairs.pattern.values].cpu().numpy()
     return LinkShares(tuple(nonzero), entries, transform, _sum_metrics(metrics))
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from glnn.exceptions import InputError
-from glnn.graph.pairs import ImplicitMatrix, Pairs, exchange_pairs, pair_keys
+from glnn.graph.pairs import ImplicitMatrix, Pairs, pair_keys
 from glnn.graph.rows import to_device
-from glnn.solver.problem import Dual, Problem, nonnegative_max, violation_scale
+from glnn.solver.problem import Problem, nonnegative_max, violation_scale
 
 _ACCEPTED = 1e-6  # largest relative violation of a converged graph
 _MOST_ROUNDING = 1e-4  # the same where rounding alone causes more than _ACCEPTED
@@ -78,17 +78,21 @@ def certify(problem: Problem, adjacency: sp.csr_matrix) -> Certificate:
 
     With several processes, ``adjacency`` are the rows of this one.
     """
-    layout, support = problem.layout, problem.support
+    layout, support = problem.signal.layout, problem.support
     pairs, values, asymmetry = _read_entries(problem, adjacency)
     images = problem.images(pairs, values)
     dual = problem.dual_of(images)
     correction = problem.correction(dual)
     whole = problem.linear + correction
-    known = _list_pairs(problem, pairs, whole)
+    # checked one by one: stored entries, and the support or the pairs that a term lists
+    listed = support
+    if listed is None and whole.sparse is not None:
+        listed = whole.sparse.pairs
+    known = Pairs.from_keys(layout, pairs.keys, *([] if listed is None else [listed.keys]))
     gains, place = problem.linear.on_pairs(known), known.locate(pairs.keys)[0]
     numerator = gains + correction.on_pairs(known)
     implied = numerator.clamp_(min=0).div_(2 * problem.curvature)
-    if support is not None and support is not known:
+    if support is not None:
         implied *= support.contains(known.keys)
     residual = implied.index_add(0, place, values, alpha=-1)
     # a negative entry needs no check of its own: implied entries are not negative, so its
@@ -126,7 +130,7 @@ def _read_entries(problem: Problem, adjacency: sp.csr_matrix) -> tuple[Pairs, Te
 
     Pairs are those of this process; the asymmetry is the largest difference of the two triangles.
     """
-    layout, shape = problem.layout, (problem.layout.n_rows, problem.n_nodes)
+    layout, shape = problem.signal.layout, (problem.signal.layout.n_rows, problem.n_nodes)
     if np.shape(adjacency) != shape:
         raise InputError(
             f"adjacency must have {shape[0]} rows and {shape[1]} columns, "
@@ -134,10 +138,10 @@ def _read_entries(problem: Problem, adjacency: sp.csr_matrix) -> tuple[Pairs, Te
         )
     coo = sp.coo_matrix(adjacency, dtype=np.float64)
     rows, columns, values = (
-        to_device(part, problem.device)
+        to_device(part, problem.signal.local.device)
         for part in (coo.row + np.int64(layout.start), coo.col.astype(np.int64), coo.data)
     )
-    rows, columns, values = exchange_pairs(layout, rows, columns, rows, columns, values)
+    rows, columns, values = layout.exchange_pairs(rows, columns, rows, columns, values)
     keys = pair_keys(problem.n_nodes, rows, columns)
     pairs = Pairs.from_keys(layout, keys)
     triangles = values.new_zeros(2, len(pairs))
@@ -146,33 +150,14 @@ def _read_entries(problem: Problem, adjacency: sp.csr_matrix) -> tuple[Pairs, Te
     return pairs, triangles[0], nonnegative_max(asymmetry)
 
 
-def _rounding_error(problem: Problem, images: Dual, known: Pairs) -> float:
+def _rounding_error(problem: Problem, images: Tensor, known: Pairs) -> float:
     r"""Return the violation that rounding of :math:`T(A)` and :math:`\tau` alone may cause.
 
     It is large if a penalty is much stronger than the curvature.
     """
-    errors = {
-        p.name: 2 * p.weight * _EPSILON * (images[p.name].abs() + p.target.abs())
-        for p in problem.penalties
-    }
+    errors = problem.strength * _EPSILON * (images.abs() + problem.target.abs())
     own = nonnegative_max(problem.correction(errors).on_pairs(known).abs())
-    return problem.layout.max(own) / (2 * problem.curvature)
-
-
-def _list_pairs(problem: Problem, stored: Pairs, numerator: ImplicitMatrix) -> Pairs:
-    """Return the pairs that are checked one by one: stored entries and the listed support.
-
-    If the support is all pairs, the listed ones are those of the numerator's sparse part; the
-    other pairs are checked by :func:`_sweep_other_pairs`.
-    """
-    keys, sparse = [stored.keys], numerator.sparse
-    if problem.support is not None:
-        if bool(problem.support.contains(stored.keys).all()):
-            return problem.support
-        keys.append(problem.support.keys)
-    elif sparse is not None:
-        keys.append(sparse.pairs.keys)
-    return Pairs.from_keys(problem.layout, *keys)
+    return problem.signal.layout.max(own) / (2 * problem.curvature)
 
 
 def _sweep_other_pairs(

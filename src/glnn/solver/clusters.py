@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from glnn.distributed import Partition
-from glnn.graph.pairs import ShardedRows, exchange, exchange_rows, row_owners
+from glnn.graph.pairs import ShardedRows, exchange_rows
 from glnn.graph.rows import DENSE_THRESHOLD, RowMatrix
 
 # k-means
@@ -119,7 +119,7 @@ def search_clusters(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
     rows = rows if len(nonzero) == len(rows) else rows.take(nonzero)
     clusters = Clusters.of(rows, part, counts.tolist())
     numbers, places, values = clusters.compare_rows(rows, nonzero + part.start, k)
-    numbers, places, values = exchange(part, row_owners(part, numbers), numbers, places, values)
+    numbers, places, values = part.exchange(part.owners(numbers), numbers, places, values)
     found[numbers - part.start, : places.shape[1]] = places
     score[numbers - part.start, : values.shape[1]] = values
     return found, score
@@ -183,7 +183,7 @@ class Clusters:
         part, bounds, starts = self.partition, self.bounds, self.starts.tolist()
         rank, firsts = part.peers.rank, self.starts[bounds].to(rows.device)
         owner = torch.searchsorted(firsts[1:-1], self.position, right=True)
-        position, numbers = exchange(part, owner, self.position, numbers)
+        position, numbers = part.exchange(owner, self.position, numbers)
         order = position.argsort()
         rows, numbers = exchange_rows(part, owner, rows).take(order), numbers[order]
         every = part.all_gather(numbers)  # the row at each position

@@ -23,15 +23,15 @@ from glnn._utils import (
 )
 from glnn.distributed import Partition
 from glnn.exceptions import ProblemError
-from glnn.graph.convert import as_adjacency_rows
 from glnn.graph.pairs import (
     Pairs,
     ShardedRows,
     SparseAdjacency,
-    exchange_pairs,
+    as_adjacency_rows,
+    as_sharded_rows,
 )
-from glnn.graph.prior import PRIORS, PriorGraph, PriorKind
-from glnn.graph.rows import DenseRows, as_row_matrix, to_device
+from glnn.graph.prior import PRIORS, PriorGraph, PriorKind, prior_graph
+from glnn.graph.rows import to_device
 from glnn.objective import READINGS, Objective, Reading, Term, Weights
 from glnn.objective.terms import TaskCost
 from glnn.solver.candidates import nearest_pairs
@@ -246,12 +246,16 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
         raise ProblemError("X must have at least two rows to learn a graph, got 1.")
     transform = FeatureSignal.fit(request.signal, features, request.column_weights, layout)
     signal: Matrix = transform.transform(features)
-    base = signals = _move_signal(signal, layout, device)
+    base = signals = as_sharded_rows(signal, layout, device).densify(0.5)
     if request.predictions is not None:
         more = prediction_signal(request.predictions, request.prediction_weight, layout.n_rows)
         signal = append_columns(signal, more)
-        signals = _move_signal(signal, layout, device)
-    given = _prepare_prior(request, layout)
+        signals = as_sharded_rows(signal, layout, device).densify(0.5)
+    given = request.graph
+    if given is not None and not isinstance(given, PriorGraph):
+        rows, kind = as_adjacency_rows(given, layout), request.prior
+        degrees = layout.row_sums(rows)
+        given = PriorGraph(kind, degrees, prior_graph(rows, kind, degrees, layout.start))
     prior = None if given is None else SparseAdjacency.from_rows(layout, given.prior, device)
     weights, target = request.weights, request.n_neighbors
     if weights is None and given is None:
@@ -259,9 +263,11 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
     weights = weights or Weights.paper()
     terms: Any = request.terms
     if request.task is not None:
-        terms = [*terms, _task_term(request.task, layout, device)]
+        both = (request.task, request.task[::-1])
+        left, right = (as_sharded_rows(np.hstack(side), layout, device) for side in both)
+        terms = [*terms, TaskCost(left, right)]
     objective = Objective.of(weights, signals, prior, reading=request.reading, more=terms)
-    problem = Problem(objective, layout, None, device)
+    problem = Problem(objective, signals)
     assert problem.curvature > 0  # raises here, before anything expensive is computed
     candidates = _find_candidates(request, base, target)
     pairs = problem.starting_pairs(candidates)
@@ -275,10 +281,10 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
         sparsity, solved, notes = solve_for_degree(problem, pairs, target, prior_pairs)
         weights = weights.replace(sparsity=sparsity)
         problem = problem.with_degree_weight(sparsity)
-    adjacency = solved.pairs.to_scipy(solved.solution.values)
+    adjacency = solved.pairs.to_scipy(solved.values)
     certificate = certify(problem, adjacency)
     if not certificate.converged:
-        notes = (*notes, f"not optimal: {solved.solution.reason or _ROUNDING}")
+        notes = (*notes, f"not optimal: {solved.reason or _ROUNDING}")
     return LearnedGraph(
         adjacency=adjacency,
         prior=None if given is None else given.prior,
@@ -290,36 +296,17 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
             reading=request.reading,
         ),
         weights=weights,
-        mean_added_degree=mean_added_degree(solved.pairs, solved.solution.values, prior_pairs),
+        mean_added_degree=mean_added_degree(solved.pairs, solved.values, prior_pairs),
         candidates=(candidates[0].cpu().numpy(), candidates[1].cpu().numpy()),
         problem=problem,
         new_rows=NewRowProblem(
             transform=transform,
             signal=signal,
-            share=problem.new_row(solved.solution.dual),
+            share=problem.new_row(solved.dual),
             prior=given,
             n_candidates=None if problem.support is None else request.n_candidates,
         ),
     )
-
-
-def _prepare_prior(request: GraphRequest, layout: Partition) -> PriorGraph | None:
-    """Return the prior graph of the given graph, if there is one."""
-    if request.graph is None or isinstance(request.graph, PriorGraph):
-        return request.graph
-    return PriorGraph.of(as_adjacency_rows(request.graph, layout), request.prior, layout)
-
-
-def _move_signal(signal: Matrix, layout: Partition, device: str) -> ShardedRows:
-    """Return signal rows on the device, dense if at least half of the entries are stored."""
-    return ShardedRows(as_row_matrix(signal, device=device), layout).densify(0.5)
-
-
-def _task_term(task: tuple[np.ndarray, np.ndarray], layout: Partition, device: str) -> TaskCost:
-    """Return the term of a task's factors."""
-    sides = (to_device(np.hstack(both).astype(np.float64), device) for both in (task, task[::-1]))
-    left, right = (ShardedRows(DenseRows(side), layout) for side in sides)
-    return TaskCost(left, right)
 
 
 def _find_candidates(
@@ -337,5 +324,5 @@ def _find_candidates(
     if not layout.is_split:
         return i, j
     found = Pairs.union(layout, [(i, j)])
-    own = Pairs.from_keys(layout, *exchange_pairs(layout, found.i, found.j, found.keys))
+    own = Pairs.from_keys(layout, *layout.exchange_pairs(found.i, found.j, found.keys))
     return own.i, own.j

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glnn.solver.problem import Dual, WorkingProblem
+from glnn.graph.pairs import Pairs
+from glnn.solver.problem import WorkingProblem
 
 # Preconditioner
 
@@ -29,64 +30,57 @@ def make_preconditioner(working: WorkingProblem, active: Tensor, scale: float) -
     diagonal = torch.add(working.inverse, working.gram_diagonal(active), alpha=scale)
     for number, small in enumerate(working.maps):
         if small.matrix_rows(slice(0, 0)) is not None:
-            schur = _SchurPreconditioner.of(working, active, scale, diagonal, number)
+            schur = _eliminate_small(working, active, scale, diagonal, number)
             return schur or (lambda residual: residual / diagonal)
     return lambda residual: residual / diagonal
 
 
-@dataclass(frozen=True, eq=False)
-class _SchurPreconditioner:
-    """Block preconditioner: one small and one bounded penalty jointly, the rest by the diagonal."""
+def _eliminate_small(
+    working: WorkingProblem, active: Tensor, scale: float, diagonal: Tensor, number: int
+) -> Apply | None:
+    """Treat one small penalty and one with a diagonal bound jointly, the rest by the diagonal.
 
-    diagonal: Tensor
-    small: slice  # entries of the small penalty in a flat dual vector
-    rows: slice  # entries of the penalty with a diagonal bound
-    row_block: Tensor  # that bound
-    coupling: Tensor  # rows x small
-    factor: Tensor  # Cholesky factor of the Schur complement
+    ``None`` if that is too large or not positive definite.
+    """
+    maps, problem = working.maps, working.problem
+    layout, small = problem.signal.layout, problem.slices[number]
+    rows, own, bounded = slice(0, 0), diagonal[:0], None
+    for part, other in zip(problem.slices, maps):
+        bound = other.gram_bound(active)
+        if bound is not None:
+            rows, own, bounded = part, bound, other
+    width, height = small.stop - small.start, rows.stop - rows.start
+    if width * max(width, height) > _MAX_COUPLING_ENTRIES:
+        return None
+    energy, coupling = diagonal.new_zeros(width, width), diagonal.new_zeros(height, width)
+    step, n_pairs = max(1, _BLOCK_ENTRIES // max(1, width)), len(working.pairs)
+    weight = active * working.pairs.counts
+    for first in range(0, n_pairs, step):
+        place = slice(first, min(first + step, n_pairs))
+        columns = maps[number].matrix_rows(place)
+        assert columns is not None  # as for no pairs at all
+        energy += columns.T @ (columns * weight[place, None])
+        if bounded is not None:
+            coupling += bounded.cross_gram(active, columns, place)
+    row_block = working.inverse[rows] + scale * layout.sum(own)
+    coupling = scale * layout.sum(coupling)
+    schur = scale * layout.sum(energy)
+    schur.diagonal().add_(working.inverse[small])
+    schur -= coupling.T @ (coupling / row_block[:, None])
+    factor, failed = torch.linalg.cholesky_ex(schur)
+    if layout.agree(float(failed)):
+        return None
 
-    @classmethod
-    def of(
-        cls, working: WorkingProblem, active: Tensor, scale: float, diagonal: Tensor, number: int
-    ) -> "_SchurPreconditioner | None":
-        """Return the preconditioner; ``None`` if it is too large or not positive definite."""
-        maps, layout, small = working.maps, working.layout, working.slices[number]
-        rows, own, bounded = slice(0, 0), diagonal[:0], None
-        for part, other in zip(working.slices, maps):
-            bound = other.gram_bound(active)
-            if bound is not None:
-                rows, own, bounded = part, bound, other
-        width, height = small.stop - small.start, rows.stop - rows.start
-        if width * max(width, height) > _MAX_COUPLING_ENTRIES:
-            return None
-        energy, coupling = diagonal.new_zeros(width, width), diagonal.new_zeros(height, width)
-        step, n_pairs = max(1, _BLOCK_ENTRIES // max(1, width)), len(working.pairs)
-        weight = active * working.pairs.counts
-        for first in range(0, n_pairs, step):
-            place = slice(first, min(first + step, n_pairs))
-            columns = maps[number].matrix_rows(place)
-            assert columns is not None  # as for no pairs at all
-            energy += columns.T @ (columns * weight[place, None])
-            if bounded is not None:
-                coupling += bounded.cross_gram(active, columns, place)
-        row_block = working.inverse[rows] + scale * layout.sum(own)
-        coupling = scale * layout.sum(coupling)
-        schur = scale * layout.sum(energy)
-        schur.diagonal().add_(working.inverse[small])
-        schur -= coupling.T @ (coupling / row_block[:, None])
-        factor, failed = torch.linalg.cholesky_ex(schur)
-        if layout.agree(float(failed)):
-            return None
-        return cls(diagonal, small, rows, row_block, coupling, factor)
-
-    def __call__(self, residual: Tensor) -> Tensor:
-        result = residual / self.diagonal
-        on_rows = residual[self.rows] / self.row_block
-        rest = residual[self.small] - self.coupling.T @ on_rows
-        energy = torch.cholesky_solve(rest[:, None], self.factor)[:, 0]
-        result[self.small] = energy
-        result[self.rows] = on_rows - (self.coupling @ energy) / self.row_block
+    def apply(residual: Tensor) -> Tensor:
+        result = residual / diagonal
+        on_rows = residual[rows] / row_block
+        rest = residual[small] - coupling.T @ on_rows
+        energy = torch.cholesky_solve(rest[:, None], factor)[:, 0]
+        result[small] = energy
+        result[rows] = on_rows - (coupling @ energy) / row_block
         return result
+
+    return apply
 
 
 # Newton steps
@@ -101,7 +95,7 @@ def newton_step(working: WorkingProblem, values: Tensor, gradient: Tensor) -> tu
     number per step from the device.
     """
     active = (values > 0).double()
-    scale = 1.0 / (2 * working.curvature)
+    scale = 1.0 / (2 * working.problem.curvature)
     precondition = make_preconditioner(working, active, scale)
     residual = -gradient
     solution = torch.zeros_like(residual)
@@ -137,13 +131,15 @@ _STALLED = "rounding hides every further step: a penalty is very strong beside t
 
 
 @dataclass(frozen=True, eq=False)
-class DualSolution:
-    """Solution of the dual on one working set."""
+class Solution:
+    """Solution of the graph problem on one working set of pairs."""
 
-    dual: Dual
+    pairs: Pairs
     values: Tensor  # the graph on the pairs
-    iterations: int
+    dual: Tensor
+    iterations: int  # Newton steps, of all rounds
     reason: str = ""  # why it did not converge; empty if it did
+    rounds: int = 1  # working sets so far
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,24 +160,20 @@ class _Point:
 
 
 def solve_dual(
-    working: WorkingProblem, start: Dual | None = None, *, tol: float = TOL
-) -> DualSolution:
+    working: WorkingProblem, start: Tensor | None = None, *, tol: float = TOL
+) -> Solution:
     """Maximise the dual by Newton steps with an Armijo line search.
 
     Stops when the violation is at most ``tol`` times the scale of the graph's entries
     (:func:`glnn.solver.problem.violation_scale`).
     """
-    y = working.flatten_dual(start)
-    point, best = _Point.of(working, y, *working.evaluate(y)), None
+    y = torch.zeros_like(working.problem.target) if start is None else start
+    point = best = _Point.of(working, y, *working.evaluate(y))
     iterations, n_stalled, reason = 0, 0, ""
-    while True:
-        best = point if best is None or point.violation < best.violation else best
-        if point.violation <= tol * working.violation_scale(point.values):
-            reason = ""
-            break
+    while not point.violation <= tol * working.violation_scale(point.values):  # it may be NaN
         if iterations >= _MAX_STEPS or n_stalled >= _MAX_STALLED:
-            point, reason = best, reason or f"{_MAX_STEPS} Newton steps were not enough"
-            break
+            reason = reason or f"{_MAX_STEPS} Newton steps were not enough"
+            return Solution(working.pairs, best.values, best.y, iterations, reason)
         step, is_solved = newton_step(working, point.values, point.gradient)
         reason = "" if is_solved else _SLOW
         moved = _line_search(working, point, step) or _short_step(working, point)
@@ -189,11 +181,11 @@ def solve_dual(
         if moved is None:
             y = point.y + step
             moved = _Point.of(working, y, *working.evaluate(y))
-        point = moved
-        iterations += 1
+        point, iterations = moved, iterations + 1
+        best = min(best, point, key=lambda one: one.violation)
         if n_stalled >= _MAX_STALLED:
             reason = reason or _STALLED
-    return DualSolution(working.unflatten_dual(point.y), point.values, iterations, reason)
+    return Solution(working.pairs, point.values, point.y, iterations)
 
 
 def _short_step(working: WorkingProblem, point: _Point) -> _Point | None:

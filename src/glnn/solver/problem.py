@@ -7,19 +7,17 @@ list of pairs; :mod:`glnn.solver.newton` solves its dual.
 import dataclasses
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from glnn.distributed import Partition
 from glnn.exceptions import ProblemError
-from glnn.graph.pairs import ImplicitMatrix, Pairs
+from glnn.graph.pairs import ImplicitMatrix, Pairs, ShardedRows
 from glnn.objective import Objective, QuadraticTerm, Term
 from glnn.objective.base import PairMap, RowCoefficients
-
-Dual = dict[str, Tensor]  # one vector for each penalty, by the penalty's name
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,14 +28,13 @@ class Problem:
     """
 
     objective: Objective  # its terms with a positive weight are used
-    layout: Partition  # which rows and pairs are in this process
+    signal: ShardedRows  # of the nodes; it says which rows and pairs are in this process
     support: Pairs | None = None  # this process's pairs that may become edges; None: all pairs
-    device: str = "cpu"
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes."""
-        return self.layout.n_nodes
+        return self.signal.layout.n_nodes
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -66,59 +63,82 @@ class Problem:
         """The quadratic penalties."""
         return tuple(term for term in self.terms if isinstance(term, QuadraticTerm))
 
+    @cached_property
+    def slices(self) -> list[slice]:
+        """The slice of each penalty in a dual vector, which has those of all penalties in turn."""
+        ends = itertools.accumulate((len(p.target) for p in self.penalties), initial=0)
+        return [slice(a, b) for a, b in itertools.pairwise(ends)]
+
+    @cached_property
+    def target(self) -> Tensor:
+        r"""The concatenated vectors :math:`\tau_m`, in double precision."""
+        none = torch.empty(0, dtype=torch.float64, device=self.signal.local.device)
+        return torch.cat([none, *(p.target for p in self.penalties)])
+
+    @cached_property
+    def strength(self) -> Tensor:
+        """The numbers :math:`2 w_m`, one for each entry of a dual vector."""
+        strength = torch.empty_like(self.target)
+        for penalty, part in zip(self.penalties, self.slices):
+            strength[part] = 2 * penalty.weight
+        return strength
+
     def with_degree_weight(self, weight: float) -> "Problem":
         """Return the problem with another weight of the term that controls the degree."""
         return dataclasses.replace(self, objective=self.objective.with_degree_weight(weight))
 
-    def correction(self, dual: Dual) -> ImplicitMatrix:
+    def correction(self, dual: Tensor) -> ImplicitMatrix:
         r"""Return :math:`C = -\sum_m T_m^*(y_m)`; A is the positive part of (B + C)/(2 gamma)."""
-        parts = (penalty.adjoint(-dual[penalty.name]) for penalty in self.penalties)
+        parts = (p.adjoint(-dual[part]) for p, part in zip(self.penalties, self.slices))
         return sum(parts, start=ImplicitMatrix())
 
-    def images(self, pairs: Pairs, values: Tensor) -> Dual:
+    def gather_parts(self, parts: Iterable[Tensor]) -> Tensor:
+        """Concatenate one vector for each penalty and sum them over all processes."""
+        return self.signal.layout.sum(torch.cat([self.target[:0], *parts]))
+
+    def images(self, pairs: Pairs, values: Tensor) -> Tensor:
         r"""Return :math:`T_m(A)` of a graph, given the values on this process's pairs."""
-        return {p.name: self.layout.sum(p.pair_map(pairs).apply(values)) for p in self.penalties}
+        return self.gather_parts(p.pair_map(pairs).apply(values) for p in self.penalties)
 
-    def dual_of(self, images: Dual) -> Dual:
+    def dual_of(self, images: Tensor) -> Tensor:
         r"""Return the dual point of a graph, :math:`y_m = 2 w_m (T_m(A) - \tau_m)`."""
-        return {p.name: 2 * p.weight * (images[p.name] - p.target) for p in self.penalties}
+        return self.strength * (images - self.target)
 
-    def primal_value(self, pairs: Pairs, values: Tensor, images: Dual, gains: Tensor) -> float:
+    def primal_value(self, pairs: Pairs, values: Tensor, images: Tensor, gains: Tensor) -> float:
         """Return the objective of the graph with these values on the pairs, up to a constant.
 
         ``gains`` are the entries of :math:`B`.
         """
         own = (pairs.counts * values).dot(self.curvature * values - gains)
-        value = self.layout.sum(float(own))
-        for penalty in self.penalties:
-            misfit = images[penalty.name] - penalty.target
-            value += float(penalty.weight * misfit.dot(misfit))
-        return value
+        misfit = images - self.target
+        return self.signal.layout.sum(float(own)) + float((self.strength * misfit).dot(misfit)) / 2
 
-    def dual_value(self, dual: Dual, squares: float) -> float:
+    def dual_value(self, dual: Tensor, squares: float) -> float:
         r"""Return :math:`-\gamma\|A(y)\|^2 - \sum_m \|y_m\|^2/(4 w_m) + \langle y_m,\tau_m\rangle`.
 
         ``squares`` is :math:`\|A(y)\|^2` over the whole support.
         """
-        value = -self.curvature * squares
-        for penalty in self.penalties:
-            y = dual[penalty.name]
-            value -= float(y.dot(y)) / (4 * penalty.weight) + float(y.dot(penalty.target.to(y)))
-        return value
+        penalties = float((dual / self.strength).dot(dual)) / 2 + float(dual.dot(self.target))
+        return -self.curvature * squares - penalties
 
-    def new_row(self, dual: Dual) -> RowCoefficients:
+    def split_dual(self, dual: Tensor) -> dict[str, Tensor]:
+        """Return the part of each penalty by its name."""
+        return {p.name: dual[part] for p, part in zip(self.penalties, self.slices)}
+
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         """Return the problem of one new row: the sum of the terms' coefficients, on the CPU."""
-        shares = [term.new_row(dual.get(term.name)).cpu() for term in self.terms]
+        parts = self.split_dual(dual)
+        shares = [term.new_row(parts.get(term.name)).cpu() for term in self.terms]
         return sum(shares, start=RowCoefficients())
 
     def starting_pairs(self, candidates: tuple[Tensor, Tensor]) -> Pairs:
         """Return this process's first working set: loops, candidates, pairs that a term lists."""
-        own = torch.arange(self.layout.start, self.layout.stop, device=candidates[0].device)
+        layout = self.signal.layout
+        own = torch.arange(layout.start, layout.stop, device=candidates[0].device)
         ends = [candidates, (own, own)]
         if self.linear.sparse is not None:
-            named = self.linear.sparse.pairs.select(self.linear.sparse.values() != 0)
-            ends.append((named.i, named.j))
-        return Pairs.union(self.layout, ends)
+            ends.append((self.linear.sparse.pairs.i, self.linear.sparse.pairs.j))
+        return Pairs.union(layout, ends)
 
 
 # Accuracy
@@ -153,85 +173,66 @@ def violation_scale(entry: float, gain: float) -> float:
 class WorkingProblem:
     """The problem restricted to a list of pairs; offsets and maps are evaluated once."""
 
+    problem: Problem
     pairs: Pairs  # those of this process
     offsets: Tensor  # the entries b of B on the pairs
-    penalties: tuple[QuadraticTerm, ...]
     maps: tuple[PairMap, ...]  # the maps T_m of the penalties, on the pairs
-    curvature: float  # gamma
 
     @classmethod
     def of(cls, problem: Problem, pairs: Pairs) -> "WorkingProblem":
         """Evaluate the offsets and the maps on the pairs."""
         maps = tuple(penalty.pair_map(pairs) for penalty in problem.penalties)
-        offsets = problem.linear.on_pairs(pairs)
-        return cls(pairs, offsets, problem.penalties, maps, problem.curvature)
+        return cls(problem, pairs, problem.linear.on_pairs(pairs), maps)
 
     def shift_offsets(self, constant: float) -> "WorkingProblem":
         """Return the problem with ``constant`` added to every offset."""
         return dataclasses.replace(self, offsets=self.offsets + constant)
 
-    @property
-    def layout(self) -> Partition:
-        """Which rows and pairs are in this process."""
-        return self.pairs.layout
-
-    @cached_property
-    def slices(self) -> list[slice]:
-        """Return the slice of each penalty in a flat dual vector."""
-        ends = itertools.accumulate((len(p.target) for p in self.penalties), initial=0)
-        return [slice(a, b) for a, b in itertools.pairwise(ends)]
-
-    @cached_property
-    def target(self) -> Tensor:
-        r"""Return the concatenated vectors :math:`\tau_m`."""
-        return torch.cat([self.offsets[:0], *(p.target for p in self.penalties)])
-
     @cached_property
     def inverse(self) -> Tensor:
-        """Return :math:`1 / (2 w_m)` for every entry of a flat dual vector."""
-        parts = [torch.full_like(p.target, 0.5 / p.weight) for p in self.penalties]
-        return torch.cat([self.offsets[:0], *parts])
+        """Return :math:`1 / (2 w_m)` for every entry of a dual vector."""
+        return 1 / self.problem.strength
 
     def adjoint(self, y: Tensor) -> Tensor:
         """Return :math:`T^*(y)` on the pairs."""
         total = torch.zeros_like(self.offsets)
-        for part, pair_map in zip(self.slices, self.maps):
+        for part, pair_map in zip(self.problem.slices, self.maps):
             pair_map.add_adjoint(total, y[part])
         return total
 
     def apply(self, values: Tensor) -> Tensor:
         """Return :math:`T(a)`, summed over all processes."""
-        parts = [pair_map.apply(values) for pair_map in self.maps]
-        return self.layout.sum(torch.cat([self.offsets[:0], *parts]))
+        return self.problem.gather_parts(pair_map.apply(values) for pair_map in self.maps)
 
     def gram_diagonal(self, active: Tensor) -> Tensor:
         """Return the diagonal of :math:`T T^*` over the active pairs, summed over all processes."""
-        parts = [pair_map.gram_diagonal(active) for pair_map in self.maps]
-        return self.layout.sum(torch.cat([self.offsets[:0], *parts]))
+        return self.problem.gather_parts(pair_map.gram_diagonal(active) for pair_map in self.maps)
 
     def evaluate(self, y: Tensor) -> tuple[Tensor, float]:
         """Return the graph ``a(y)`` and the negated dual value ``-D(y)``."""
-        values = (self.offsets - self.adjoint(y)).clamp_(min=0).div_(2 * self.curvature)
-        squares = self.layout.sum((self.pairs.counts * values).dot(values))
-        fixed = torch.addcmul(self.target, self.inverse, y, value=0.5).dot(y)
-        return values, self.layout.agree(float(fixed + self.curvature * squares))
+        values = (self.offsets - self.adjoint(y)).clamp_(min=0).div_(2 * self.problem.curvature)
+        layout, curvature = self.problem.signal.layout, self.problem.curvature
+        squares = layout.sum((self.pairs.counts * values).dot(values))
+        fixed = torch.addcmul(self.problem.target, self.inverse, y, value=0.5).dot(y)
+        return values, layout.agree(float(fixed + curvature * squares))
 
     def gradient(self, y: Tensor, values: Tensor) -> Tensor:
         """Return the gradient of ``-D``."""
-        return torch.addcmul(self.target, self.inverse, y) - self.apply(values)
+        return torch.addcmul(self.problem.target, self.inverse, y) - self.apply(values)
 
     def violation(self, gradient: Tensor) -> float:
         r"""Bound how far :math:`a` is from :math:`a(2 w (T(a) - \tau))`, entry by entry."""
-        return self.global_max(self.adjoint(gradient / self.inverse).abs()) / (2 * self.curvature)
+        found = self.global_max(self.adjoint(gradient / self.inverse).abs())
+        return found / (2 * self.problem.curvature)
 
     def global_max(self, values: Tensor) -> float:
         """Return :func:`nonnegative_max` over the pairs of all processes."""
-        return self.layout.max(nonnegative_max(values))
+        return self.problem.signal.layout.max(nonnegative_max(values))
 
     @cached_property
     def gain(self) -> float:
         """Return the largest absolute entry that the linear terms alone would give."""
-        return self.global_max(self.offsets.abs()) / (2 * self.curvature)
+        return self.global_max(self.offsets.abs()) / (2 * self.problem.curvature)
 
     def violation_scale(self, values: Tensor) -> float:
         """Return the scale of violations for the graph with these values."""
@@ -239,29 +240,14 @@ class WorkingProblem:
 
     def dot(self, first: Tensor, second: Tensor) -> float:
         """Return the inner product of two dual vectors, bit-identical in every process."""
-        return self.layout.agree(float(first.dot(second)))
+        return self.problem.signal.layout.agree(float(first.dot(second)))
 
-    def unflatten_dual(self, y: Tensor) -> Dual:
-        """Split a flat dual vector by penalty."""
-        return {p.name: y[part].clone() for p, part in zip(self.penalties, self.slices)}
-
-    def complete_dual(self, dual: Dual, values: Tensor) -> Dual:
+    def complete_dual(self, y: Tensor, values: Tensor) -> Tensor:
         """Return the dual point with the entries set that no pair of the working set depends on.
 
         Such an entry (of a node without pairs, for example) is arbitrary on the working set, but
         it matters for pairs that are checked later and for new nodes. It gets the value that the
         graph implies.
         """
-        y = self.flatten_dual(dual)
         reached = self.gram_diagonal(torch.ones_like(self.offsets))
-        implied = y - self.gradient(y, values) / self.inverse
-        return self.unflatten_dual(torch.where(reached == 0, implied, y))
-
-    def flatten_dual(self, dual: Dual | None) -> Tensor:
-        """Concatenate a dual point; parts that are missing or of another shape are zero."""
-        y = torch.zeros_like(self.target)
-        for penalty, part in zip(self.penalties, self.slices):
-            given = (dual or {}).get(penalty.name)
-            if given is not None and given.shape == penalty.target.shape:
-                y[part] = given.to(y)
-        return y
+        return torch.where(reached == 0, y - self.gradient(y, values) / self.inverse, y)

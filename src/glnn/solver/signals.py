@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from glnn._utils import check_choice, check_number, map_row_blocks
+from glnn._utils import check_number, map_row_blocks
 from glnn.distributed import Partition
 from glnn.exceptions import InputError
 from glnn.graph.operators import count_nonzero
@@ -49,7 +49,6 @@ class FeatureSignal:
         ``column_weights`` are the weights :math:`w \ge 0` of a metric
         :math:`x_i^\top \operatorname{diag}(w) x_j`: columns are multiplied with their square roots.
         """
-        check_choice("signal", kind, SIGNALS)
         layout = layout or Partition(features.shape[0])
         n_features = features.shape[1]
         scale, shift = None, None

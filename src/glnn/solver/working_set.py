@@ -5,32 +5,21 @@ The second part finds the sparsity weight for a wanted mean degree.
 
 import dataclasses
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from glnn.graph.pairs import Pairs, exchange_pairs, pair_keys
-from glnn.solver.newton import TOL, DualSolution, solve_dual
-from glnn.solver.problem import Dual, Problem, WorkingProblem
+from glnn.graph.pairs import Pairs, pair_keys
+from glnn.solver.newton import TOL, Solution, solve_dual
+from glnn.solver.problem import Problem, WorkingProblem
 
 _MAX_JOINING = 4_000_000  # pairs added per round
 _MAX_ROUNDS = 100
 
 
-@dataclass(frozen=True, eq=False)
-class WorkingSetSolution:
-    """The last working set and its solution."""
-
-    pairs: Pairs
-    solution: DualSolution
-    iterations: int  # Newton steps of all rounds
-    rounds: int
-
-
 def solve_problem(
-    problem: Problem, working: WorkingProblem, start: Dual | None = None
-) -> WorkingSetSolution:
+    problem: Problem, working: WorkingProblem, start: Tensor | None = None
+) -> Solution:
     """Solve on the pairs of ``working``; with support ``all``, add pairs until none is violated.
 
     Each round lowers the objective and only pairs without weight leave the working set, so no
@@ -41,26 +30,25 @@ def solve_problem(
         pairs = working.pairs
         solution = solve_dual(working, dual)
         dual = working.complete_dual(solution.dual, solution.values)
-        solution = dataclasses.replace(solution, dual=dual)
         iterations, rounds = iterations + solution.iterations, rounds + 1
         if problem.support is not None or rounds >= _MAX_ROUNDS:
             break
         threshold = 2 * problem.curvature * TOL * working.violation_scale(solution.values)
         joining = find_violating_pairs(problem, dual, pairs, threshold)
-        if not problem.layout.sum(float(len(joining))):
+        if not problem.signal.layout.sum(float(len(joining))):
             break
         used = pairs.keys[solution.values > 0]
-        grown = Pairs.from_keys(problem.layout, core.keys, used, joining)
+        grown = Pairs.from_keys(problem.signal.layout, core.keys, used, joining)
         working = WorkingProblem.of(problem, grown)
-    return WorkingSetSolution(pairs, solution, iterations, rounds)
+    return dataclasses.replace(solution, dual=dual, iterations=iterations, rounds=rounds)
 
 
-def find_violating_pairs(problem: Problem, dual: Dual, pairs: Pairs, threshold: float) -> Tensor:
+def find_violating_pairs(problem: Problem, dual: Tensor, pairs: Pairs, threshold: float) -> Tensor:
     r"""Return keys of pairs outside ``pairs`` with a numerator :math:`b - T^*(y)` > threshold.
 
     At most ``_MAX_JOINING`` are returned, those with the largest numerators.
     """
-    layout, n_nodes = problem.layout, problem.n_nodes
+    layout, n_nodes = problem.signal.layout, problem.n_nodes
     numerator = problem.linear + problem.correction(dual)
     sparse = Pairs.from_keys(layout, pairs.keys[:0])  # pairs of the sparse part, which tiles lack
     if numerator.sparse is not None:
@@ -84,7 +72,7 @@ def find_violating_pairs(problem: Problem, dual: Dual, pairs: Pairs, threshold: 
         if len(keys) > 2 * _MAX_JOINING:
             keys, sizes = _keep_largest(keys, sizes)
     i = torch.div(keys, n_nodes, rounding_mode="floor")
-    keys, sizes = exchange_pairs(layout, i, keys - i * n_nodes, keys, sizes)
+    keys, sizes = layout.exchange_pairs(i, keys - i * n_nodes, keys, sizes)
     new, large = ~pairs.contains(keys), sparse_sizes > threshold
     keys = torch.cat([keys[new], sparse.keys[large]])
     return _keep_largest(keys, torch.cat([sizes[new], sparse_sizes[large]]))[0]
@@ -109,13 +97,13 @@ _ACCEPTED = 0.02  # relative error of the degree that ends the search over all p
 
 def solve_for_degree(
     problem: Problem, pairs: Pairs, target: float | int, prior_pairs: Pairs | None
-) -> tuple[float, WorkingSetSolution, tuple[str, ...]]:
+) -> tuple[float, Solution, tuple[str, ...]]:
     r"""Find :math:`\lambda_1` on the working set, solve, and repeat with the pairs that were added.
 
     ``target`` is the wanted mean degree over edges that are not in the prior graph. Returns the
     weight, the solution, and a note if the wanted degree was not reached.
     """
-    iterations, rounds, sparsity, dual = 0, 0, 0.0, Dual()
+    iterations, rounds, sparsity, dual = 0, 0, 0.0, None
     for _ in range(_MAX_SEARCHES):
         free = WorkingProblem.of(problem.with_degree_weight(0.0), pairs)
         search = _SparsitySearch(free, _addable_mask(pairs, prior_pairs), dual)
@@ -123,11 +111,11 @@ def solve_for_degree(
         sparse = problem.with_degree_weight(sparsity)
         solved = solve_problem(sparse, free.shift_offsets(-sparsity), dual)
         iterations, rounds = iterations + solved.iterations, rounds + solved.rounds
-        degree = mean_added_degree(solved.pairs, solved.solution.values, prior_pairs)
+        degree = mean_added_degree(solved.pairs, solved.values, prior_pairs)
         reached = abs(degree - target) <= _ACCEPTED * target or (sparsity == 0 and degree <= target)
         if problem.support is not None or reached:
             break
-        pairs = Pairs.from_keys(problem.layout, pairs.keys, solved.pairs.keys)
+        pairs = Pairs.from_keys(problem.signal.layout, pairs.keys, solved.pairs.keys)
     notes: tuple[str, ...] = ()
     if abs(degree - target) > 0.1 * target:
         notes = (
@@ -160,7 +148,7 @@ class _SparsitySearch:
     the last graph (with its row sums unchanged).
     """
 
-    def __init__(self, free: WorkingProblem, addable: Tensor, dual: Dual) -> None:
+    def __init__(self, free: WorkingProblem, addable: Tensor, dual: Tensor | None) -> None:
         self.free, self.addable, self.dual = free, addable, dual
         self.cutoff = 0.0
 
@@ -185,7 +173,7 @@ class _SparsitySearch:
         solution = solve_dual(self.free.shift_offsets(-sparsity), self.dual, tol=_SEARCH_TOL)
         self.dual = solution.dual
         added = solution.values * self.addable
-        self.cutoff = 2 * self.free.curvature * self.free.global_max(added)
+        self.cutoff = 2 * self.free.problem.curvature * self.free.global_max(added)
         return sparsity, _mean_degree(self.free.pairs, added)
 
     def bracket(

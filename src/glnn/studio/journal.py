@@ -95,8 +95,8 @@ def _parse_line(line: bytes, before: str) -> dict[str, Any] | None:
     try:
         text = line.decode()
         entry = json.loads(text)
-        body, sign, _ = text.rpartition(_SUM)
-        is_right = sign and entry["sum"] == _digest(before, body + "}")
+        body = text.rsplit(_SUM, 1)[0]
+        is_right = entry["sum"] == _digest(before, body + "}")
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return entry if is_right and text.endswith('"}\n') else None

@@ -34,6 +34,7 @@ from glnn.graph.prior import normalize_adjacency
 from glnn.nn.propagation import mean_of_powers
 from glnn.quality.explain import embed_nodes
 from glnn.quality.labelling import QueryRanking, query_rows, rank_nodes
+from glnn.quality.rivals import expand_classes
 from glnn.report.layout import plane_layout
 from glnn.report.page.subset import MAX_NODES, build_arrays, encode_block, select_subset
 from glnn.report.results import Results
@@ -106,9 +107,8 @@ class Learner:
             model.row_names_ = source.data.ids
             results = None if kind == QUICK else self._judge(kind, source, model, started)
         if results is None:
-            index = [source.data.class_names.index(str(c)) for c in model.classes_]
-            found = np.zeros_like(model.label_distributions_)
-            found[:, index] = model.label_distributions_
+            index = np.array([source.data.class_names.index(str(c)) for c in model.classes_])
+            found = expand_classes(model.label_distributions_, index, len(index))
             results = self._collect_plain(source, found, model.graph_)
         ranking = rank_nodes(model.fitted_nodes())
         seconds = time.perf_counter() - started

@@ -134,10 +134,8 @@ class Proposals:
         return [(results.class_names[k], float(shares[k])) for k in order]
 
     def _predicted(self, row: int) -> str | None:
-        if not self.answer.has_predictions:
-            return None
-        results = self.answer.results
-        return results.class_names[int(results.probabilities[row].argmax())]
+        pairs = self._probabilities(row)
+        return pairs[0][0] if pairs else None
 
     def _neighbours(self, row: int) -> tuple[np.ndarray, np.ndarray]:
         """Return neighbours of a row in the learned graph and their weights, heaviest first."""

@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 import webbrowser
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from glnn._utils import import_optional
@@ -34,71 +34,10 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-_HEADER_BYTES = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
-Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class RefusedError(Exception):
-    """A request that is not answered: its status and one line."""
-
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(words)
-        self.status, self.words = status, words
-
-
-# Who may ask
-
-
-class Guard:
-    """Pass a request on only if its host, its origin and its token are right."""
-
-    def __init__(self, app: Asgi, token: str, port: int) -> None:
-        self._app, self._token = app, token.encode()
-        self._hosts = {f"{name}:{port}".encode() for name in (HOST, "localhost")}
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request of ASGI, or refuse it in one line."""
-        if scope["type"] != "http":
-            return
-
-        async def send_with_headers(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *_HEADER_BYTES]
-            await send(message)
-
-        try:
-            self._check(scope)
-        except RefusedError as error:
-            body = json.dumps({"error": error.words}).encode()
-            kind = (b"content-type", b"application/json")
-            start = {"type": "http.response.start", "status": error.status, "headers": [kind]}
-            await send_with_headers(start)
-            await send({"type": "http.response.body", "body": body})
-            return
-        await self._app(scope, receive, send_with_headers)
-
-    def _check(self, scope: Any) -> None:
-        headers: dict[bytes, bytes] = {}
-        for name, value in scope["headers"]:
-            if name in headers and name in (b"host", b"origin", TOKEN.encode()):
-                raise RefusedError(400, f"the header {name.decode()} must be sent once.")
-            headers[name] = value
-        if headers.get(b"host") not in self._hosts:
-            raise RefusedError(403, "the host must be this computer, as in the address opened.")
-        origin = headers.get(b"origin")
-        if origin is None and scope["method"] not in ("GET", "HEAD"):
-            raise RefusedError(403, "the origin must be sent with a change.")
-        if origin is not None and origin != b"http://" + headers[b"host"]:
-            raise RefusedError(403, "the origin must be the studio's own page.")
-        is_page = scope["path"] == "/"
-        known, given = self._token, headers.get(TOKEN.encode(), b"")
-        if is_page:
-            known, given = b"token=" + self._token, scope["query_string"]
-        if not secrets.compare_digest(given, known):
-            raise RefusedError(403, "the token must be that of the address printed by glnn studio.")
-
-
-# What is answered
+    """A request that is not answered; its arguments are the status and one line."""
 
 
 async def read_message(request: Any) -> dict[str, Any]:
@@ -136,7 +75,7 @@ class StudioServer:
         self.token = secrets.token_urlsafe(32)
         self._server = uvicorn.Server(
             uvicorn.Config(
-                Guard(self._make_app(), self.token, self.port),
+                self._make_app(),
                 http="h11",
                 ws="none",
                 lifespan="off",
@@ -171,8 +110,8 @@ class StudioServer:
     def _note(self) -> None:
         self._news = next(self._numbers)
 
-    def _make_app(self) -> Asgi:
-        route = _web("routing").Route
+    def _make_app(self) -> Any:
+        route, middleware = _web("routing").Route, _web("middleware").Middleware
         app = _web("applications").Starlette(
             routes=[
                 route("/", self._send_page),
@@ -181,11 +120,38 @@ class StudioServer:
                 route("/labels.csv", self._send_labels),
                 route("/news", self._wait_for_news),
             ],
-            exception_handlers={RefusedError: _refuse, GlnnError: _refuse, Exception: _refuse},
+            middleware=[middleware(_web("middleware.base").BaseHTTPMiddleware, self._guard)],
         )
         app.router.redirect_slashes = False
-        made: Asgi = app
-        return made
+        return app
+
+    async def _guard(self, request: Any, call_next: Callable[[Any], Any]) -> Any:
+        """Answer a request only if its host, its origin and its token are right."""
+        try:
+            self._check(request)
+            answer = await call_next(request)
+        except Exception as error:
+            answer = _refuse(error)
+        answer.headers.update(_HEADERS)
+        return answer
+
+    def _check(self, request: Any) -> None:
+        headers = request.headers
+        for name in ("host", "origin", TOKEN):
+            if len(headers.getlist(name)) > 1:
+                raise RefusedError(400, f"the header {name} must be sent once.")
+        host, origin = headers.get("host"), headers.get("origin")
+        if host not in (f"{HOST}:{self.port}", f"localhost:{self.port}"):
+            raise RefusedError(403, "the host must be this computer, as in the address opened.")
+        if origin is None and request.method not in ("GET", "HEAD"):
+            raise RefusedError(403, "the origin must be sent with a change.")
+        if origin is not None and origin != f"http://{host}":
+            raise RefusedError(403, "the origin must be the studio's own page.")
+        known, given = self.token, headers.get(TOKEN, "").encode("latin-1")
+        if request.scope["path"] == "/":
+            known, given = f"token={self.token}", request.scope["query_string"]
+        if not secrets.compare_digest(given, known.encode()):
+            raise RefusedError(403, "the token must be that of the address printed by glnn studio.")
 
     async def _send_page(self, _: Any) -> Any:
         policy = {"Content-Security-Policy": page_policy()}
@@ -224,10 +190,10 @@ def _text(words: str) -> Any:
     return _web("responses").PlainTextResponse(words)
 
 
-async def _refuse(_: Any, error: Exception) -> Any:
+def _refuse(error: Exception) -> Any:
     """Return the answer to a request that failed: one line as JSON."""
     if isinstance(error, RefusedError):
-        status, words = error.status, error.words
+        status, words = error.args
     elif isinstance(error, GlnnError):
         status, words = 422, str(error)
     else:

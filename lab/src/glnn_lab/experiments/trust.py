@@ -238,12 +238,12 @@ def _count_suspects(model: GLNNClassifier, table: TrustTable) -> Row:
     """Count the labels that disagree with the model, and the mistakes among them."""
     held_out = model.held_out_
     assert held_out is not None  # a fit without validation nodes hides labels
-    found = suspect_labels(held_out, held_out.calibrated())
+    nodes, n_estimated = suspect_labels(held_out, held_out.calibrated())
     return {
         "wrong": int(table.wrong.sum()),
-        "estimated wrong": found.n_estimated,
-        "suspects": len(found),
-        "wrong suspects": int(table.wrong[found.nodes].sum()),
+        "estimated wrong": n_estimated,
+        "suspects": len(nodes),
+        "wrong suspects": int(table.wrong[nodes].sum()),
     }
 
 
