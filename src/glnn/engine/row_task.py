@@ -129,6 +129,7 @@ class RowTask(RampedTask):
         noise: torch.Generator,  # draws rows and dropout
         partition: Partition,
         validation: Labels | None = None,
+        n_labels: int | None = None,  # of the fit, those that are hidden in a fold included
     ) -> None:
         device = features.device
         self.features, self.settings, self.adj_hat, self._noise = features, settings, walk, noise
@@ -146,7 +147,7 @@ class RowTask(RampedTask):
         nodes = choose_pool_nodes(labelled, held_out, n_others, labels.n_nodes, n_columns, rng)
         self._pool = gather_pool(self.module, walk, features, nodes, partition)
         self._labels, self._n_labels = labels.to(device), len(labelled)
-        self.align_targets(labels, validation)
+        self.align_targets(labels, validation, n_labels or len(labels))
         self._validation_rows = slice(len(labelled), n_known)
         self._validation = None if validation is None else validation.to(device)
         self.gate = _default_gate(labels.n_classes) if settings.gate is None else settings.gate

@@ -176,6 +176,7 @@ class Steps:
     ) -> None:
         self.problem, self.settings, self.scaling = problem, settings, scaling
         self.seed, self.callbacks, self.history = seed, callbacks, History()
+        self.n_labels = len(problem.labels)  # those that are hidden in a fold included
         self._fold = ""  # name of the fold, before the names of its stages
         self._walks: dict[bool, tuple[sp.csr_matrix, RandomWalk]] = {}  # with loops or without
         self._first: dict[str, LearnedGraph] = {}  # graphs of first rounds, which need no label
@@ -234,6 +235,7 @@ class Steps:
         other = self.with_labels(problem.labels)
         other.problem = dataclasses.replace(problem, features=features, graph=graph)
         other.settings, other.callbacks = settings, callbacks
+        other.n_labels = len(problem.labels)
         return other
 
     def graph_step(self, state: FitState) -> FitState:
@@ -323,6 +325,7 @@ class Steps:
             "noise": make_generator(self.seed, state.round, _NOISE, rank, device=features.device),
             "partition": self.partition,
             "validation": self.problem.validation,
+            "n_labels": self.n_labels,
         }
         if head.is_on_rows:
             walk = self._walk(state.adjacency, has_loops=head.head == "linear")

@@ -178,10 +178,10 @@ class RampedTask(TrainingTask):
         """Return the generators used by the terms."""
         return [self._noise]
 
-    def align_targets(self, labels: Labels, validation: Labels | None) -> None:
-        """Align the targets with the shares of all known labels, unless there are many."""
+    def align_targets(self, labels: Labels, validation: Labels | None, n_labels: int) -> None:
+        """Align the targets with the shares of the known labels, unless the fit has many."""
         known = [labels.classes] if validation is None else [labels.classes, validation.classes]
-        strength = 1 - len(labels) / labels.n_classes / max(self.settings.alignment, 1e-9)
+        strength = 1 - n_labels / labels.n_classes / max(self.settings.alignment, 1e-9)
         if strength > 0:
             classes = torch.cat(known).to(self.features.device)
             self._alignment = ShareAlignment(classes, labels.n_classes, strength)
@@ -245,13 +245,14 @@ class ClassifierTask(RampedTask):
         noise: torch.Generator,  # draws all dropout, each process its own
         partition: Partition | None = None,
         validation: Labels | None = None,
+        n_labels: int | None = None,  # of the fit, those that are hidden in a fold included
     ) -> None:
         device = features.device
         partition = partition or Partition(labels.n_nodes, SINGLE_PROCESS)
         self.features, self.settings = features, settings
         self.labels, self._noise = labels.local(partition).to(device), noise
         self.n_nodes, self.peers = labels.n_nodes, partition.peers
-        self.align_targets(labels, validation)
+        self.align_targets(labels, validation, n_labels or len(labels))
         self.adjacency, self.adj_hat = normalize_graph_rows(adjacency, partition, device=device)
         degree = self.adjacency.row_sums()
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-12), 0.0)
