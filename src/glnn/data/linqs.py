@@ -49,7 +49,7 @@ def read_linqs(
 
 
 def _strip_url(label: str) -> str:
-    return label.rpartition("#")[2].strip() if "://" in label else label.strip()
+    return label.rsplit("#", 1)[-1].strip() if "://" in label else label.strip()
 
 
 def read_terror_attack(folder: str | Path, graph: str = DEFAULT_GRAPH) -> NodeData:

@@ -71,7 +71,7 @@ def _check_elements(path: Path) -> tuple[set[str | None], bool]:
         ) from None
     found: dict[str, list[str | None]] = {"graph": [], "node": [], "edge": []}
     for element in tree.iter():
-        found.setdefault(element.tag.rpartition("}")[2], []).append(element.get("id"))
+        found.setdefault(element.tag.rsplit("}", 1)[-1], []).append(element.get("id"))
     ids = set(found["node"])
     if len(found["graph"]) != 1 or not ids or len(ids) != len(found["node"]):
         raise DataFormatError(
