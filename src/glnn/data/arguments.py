@@ -17,7 +17,7 @@ from glnn.data.edges import (
     TARGET_NAMES,
     UnknownIds,
     find_edge_columns,
-    find_id,
+    id_finder,
 )
 from glnn.data.encode import to_numeric_frame
 from glnn.data.files import quote
@@ -155,7 +155,9 @@ def convert_labels(y: Any) -> Any:
         is_list = isinstance(y, list | tuple)
         if not is_list and not (isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1):
             return y
-        if is_list and not any(label is pd.NA or label is pd.NaT for label in y):
+        n_text = sum(isinstance(label, str) for label in y)
+        is_gap = [label is pd.NA or label is pd.NaT or (n_text and label != label) for label in y]
+        if is_list and not any(is_gap):
             return y
     column = pd.Series(y)
     gaps = column.isna().to_numpy()
@@ -233,7 +235,8 @@ def match_node_names(
             f"{len(names)} names, {len(set(map(str, names)))} of them distinct."
         )
     index = {str(name): row for row, name in enumerate(names)}
-    nodes = [find_id(str(node), index) for node in nodes]
+    find_id = id_finder(index)
+    nodes = [find_id(str(node)) for node in nodes]
     unknown = UnknownIds.of(nodes, index)
     if unknown.count:
         advice = (

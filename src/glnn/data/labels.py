@@ -77,7 +77,10 @@ def as_labels(y: Any) -> np.ndarray:
     >>> as_labels([3, None, 5])
     array([ 3, -1,  5])
     """
-    labels = np.asarray(convert_labels(y))
+    try:
+        labels = np.asarray(convert_labels(y))
+    except ValueError:
+        raise InputError("y must hold one label for each row, got lists of several.") from None
     if labels.dtype.kind == "U":
         bare = [label.strip() for label in labels.ravel()]
         return np.array(bare, dtype=labels.dtype).reshape(labels.shape)
@@ -144,7 +147,7 @@ def is_unlabelled(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind in "fiub":
         return np.asarray(np.isnan(labels) | (labels == UNLABELLED))
     if labels.dtype.kind == "U":
-        return np.isin(labels, ["", "-1"])
+        return np.isin(labels, ["", "-1", "nan"])  # NumPy makes "nan" of NaN among text
     if labels.dtype.kind == "O":
         return np.array([_is_missing(label) for label in labels], dtype=bool)
     raise InputError(f"y must hold whole numbers or text, got dtype {labels.dtype}.")

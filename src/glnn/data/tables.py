@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean
-from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, find_id, read_edges
+from glnn.data.edges import NO_UNKNOWN, EdgeReport, UnknownIds, id_finder, read_edges
 from glnn.data.encode import TableEncoder, fit_column, is_named_like_id, is_unique
 from glnn.data.files import quote, quote_path, wrap_parse_errors
 from glnn.data.node_data import (
@@ -26,7 +26,7 @@ from glnn.data.node_data import (
     ids_from_text,
     is_whole_number,
 )
-from glnn.data.table_files import read_frame, unescape_formula
+from glnn.data.table_files import read_first_row, read_frame, unescape_formula
 from glnn.data.table_text import (
     DEFAULT_OPTIONS,
     TableOptions,
@@ -436,7 +436,9 @@ def _read_labels(
     path: Path, index: dict[str, int], options: TableOptions
 ) -> tuple[list[str], UnknownIds]:
     """Return label texts in the order of ``index``, and the ids that are not in it."""
-    frame = read_frame(path, options, select_text=lambda names: names)
+    first, find_id = read_first_row(path, options), id_finder(index)
+    has_names = len(first) < 2 or not any(find_id(cell) in index for cell in first[:2])
+    frame = read_frame(path, options, select_text=lambda names: names, header=has_names)
     names, where = list(map(str, frame)), quote_path(path)
     if len(names) < 2:
         raise DataFormatError(
@@ -452,7 +454,7 @@ def _read_labels(
             f"{', '.join(map(quote, names[:8]))}. Give label_column (--label)."
         )
     plain = ((text, unescape_formula(text)) for text in to_text(frame[id_column]))
-    texts = [other if other in index else find_id(text, index) for text, other in plain]
+    texts = [other if other in index else find_id(text) for text, other in plain]
     ids = pd.Series(texts, dtype=object)
     if ids.duplicated().any():
         raise DataFormatError(f"{where} must label {quote(ids[ids.duplicated()].iloc[0])} once.")
@@ -461,5 +463,5 @@ def _read_labels(
         if text in index:
             labels[index[text]] = unescape_formula(cell)
     unknown = UnknownIds.of(ids, index)
-    unknown.refuse(path, options.on_unknown)
+    unknown.refuse(path, options.on_unknown, index)
     return labels, unknown
