@@ -104,6 +104,11 @@ def test_cells_of_several_values_are_refused(cell):
         encode_frame(frame)
 
 
+def test_a_column_that_is_not_there_cannot_be_decided():
+    with pytest.raises(InputError, match=r"column of X, got 'ZIP'.*Did you mean 'zip'"):
+        encode_frame(pd.DataFrame({"zip": [1.0, 2.0]}), kinds={"ZIP": "category"})
+
+
 def test_a_frame_without_columns_is_refused():
     with pytest.raises(InputError, match="informative feature column, got none"):
         encode_frame(pd.DataFrame(index=range(3)))

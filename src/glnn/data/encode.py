@@ -32,6 +32,7 @@ from glnn.data.table_text import (
     detect_date_format,
     empty_cells,
     find_ambiguous_date,
+    find_column,
     find_number_marks,
     is_placeholder,
     list_names,
@@ -604,6 +605,8 @@ def encode_frame(
     named = _check_distinct(frame).set_axis(list(map(str, frame.columns)), axis=1)
     options = options.replace(**changes)
     columns = list(map(str, named)), named.__getitem__
+    for name in options.kinds:
+        find_column("X", columns[0], name, None, "a column that encode names")
     encoder = TableEncoder.fit("the frame", *columns, options, labels)
     return transform_frame(frame, encoder), encoder
 
