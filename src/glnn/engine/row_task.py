@@ -15,8 +15,15 @@ from glnn.engine.settings import HeadSettings
 from glnn.engine.tasks import Labels, RampedTask, build_head
 from glnn.graph.adjacency import GraphOperator
 from glnn.nn.features import Features
-from glnn.nn.losses import consistency, cross_entropy, softmax_by_class
-from glnn.nn.row_heads import RowNet
+from glnn.nn.losses import (
+    consistency,
+    cross_entropy,
+    cross_entropy_gradient,
+    distance_gradient,
+    softmax_by_class,
+    view_targets,
+)
+from glnn.nn.row_heads import LinearNet, RowNet
 
 # The pool of rows
 
@@ -152,13 +159,17 @@ class RowTask(RampedTask):
         self.gate = _default_gate(labels.n_classes) if settings.gate is None else settings.gate
 
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
-        """Return the weighted terms on a new mini-batch."""
+        """Return the weighted terms on a new mini-batch; a linear head also gets its gradients."""
         s = self.settings
         picked = self._draw_labels()
         batch = self._pool[self._add_others(picked)]
         logits = self.module.views(batch, s.n_views, self._noise)
         known = self._labels
         weights = None if known.weights is None else known.weights[picked]
+        if isinstance(self.module, LinearNet):
+            terms, gradient = self._terms_and_gradient(logits, known.classes[picked], weights, ramp)
+            self.module.set_gradients(gradient)
+            return terms
         loss = cross_entropy(logits, None, known.classes[picked], weights=weights)
         terms = {"cross_entropy": loss}
         if s.consistency_weight:
@@ -170,6 +181,22 @@ class RowTask(RampedTask):
             )
             terms["consistency"] = s.consistency_weight * ramp * agreement
         return terms
+
+    def _terms_and_gradient(
+        self, logits: Tensor, classes: Tensor, weights: Tensor | None, ramp: float | Tensor
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the terms, and the gradient of their sum by the logits, without autograd."""
+        s, known = self.settings, self._labels
+        loss, gradient = cross_entropy_gradient(logits, classes, weights)
+        terms = {"cross_entropy": loss}
+        if s.consistency_weight:
+            views = softmax_by_class(logits)
+            shares = known.class_weights, self.target_factors(views, views.shape[1])
+            targets = view_targets(views, s.consistency_temperature, self.gate, *shares)
+            factor = s.consistency_weight * ramp
+            terms["consistency"], more = distance_gradient(views, *targets, factor)
+            gradient += more
+        return terms, gradient
 
     def validate(self, validation: Labels) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return loss and accuracy on the validation nodes, from their rows of the pool."""

@@ -93,9 +93,11 @@ class _Epochs:
     def _set_gradients(self, terms: Mapping[str, Tensor]) -> Tensor:
         """Set the gradients of the terms' sum, and return the terms' values.
 
-        No autograd node outlives this call.
+        No autograd node outlives this call. Terms without one come with their gradients set.
         """
         values = torch.stack(list(terms.values()))
+        if not values.requires_grad:
+            return values
         found = torch.autograd.grad(values.sum(), self._parameters, allow_unused=True)
         for parameter, gradient in zip(self._parameters, found):  # Adam needs their own memory
             parameter.grad = None if gradient is None else gradient.contiguous()
