@@ -34,12 +34,12 @@ def cross_entropy(
     else:
         chosen = logits.index_select(1, nodes) if logits.is_cuda else logits[:, nodes]
     picked = chosen.reshape(-1, logits.shape[-1])
-    known = labels.repeat(len(logits))
+    known = torch.cat([labels] * len(logits))  # repeat takes several times as long
     if weights is None:
         total = functional.cross_entropy(picked, known, reduction="sum")
     else:
         each = functional.cross_entropy(picked, known, reduction="none")
-        total = (each * weights.repeat(len(logits))).sum()
+        total = (each * torch.cat([weights] * len(logits))).sum()
     return total / max(1, len(logits) * (len(labels) if n_labels is None else n_labels))
 
 
@@ -175,13 +175,15 @@ def view_targets(
     return temper(mean, temperature), gate_weights(mean, gate, class_weights)
 
 
-@torch.no_grad()
 def cross_entropy_gradient(
     logits: Float[Tensor, "v n c"],
     labels: Int[Tensor, "l"],
     weights: Float[Tensor, "l"] | None = None,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, "v n c"]]:
-    """Return :func:`cross_entropy` of the first rows and its gradient by the logits."""
+    """Return :func:`cross_entropy` of the first rows and its gradient by the logits.
+
+    The logits must not require a gradient.
+    """
     n_views, _, n_classes = logits.shape
     log_p = logits[:, : len(labels)].reshape(-1, n_classes).log_softmax(-1)
     known, count = torch.cat([labels] * n_views), max(1, n_views * len(labels))
@@ -198,7 +200,6 @@ def cross_entropy_gradient(
     return total / count, gradient
 
 
-@torch.no_grad()
 def distance_gradient(
     views: Float[Tensor, "v n c"],
     target: Float[Tensor, "n c"],
