@@ -58,6 +58,8 @@ class Packer:
 
     def pack(self, value: Any, name: str = "") -> Any:
         """Return JSON values; arrays are stored under names that begin with ``name``."""
+        if value is None or type(value) in (bool, int, float, str):  # most are: a history
+            return value
         if sp.issparse(value):
             self._store_csr(sp.csr_matrix(value), name)
             return {"$csr": name}
@@ -233,7 +235,7 @@ def write_checked_json(path: Path, kind: str, version: int, page: Mapping[str, A
     """Write a JSON file atomically, with its kind, version and checksum."""
     page = {"format": kind, "version": version, **page}
     with atomic_write(path) as file:
-        file.write(json.dumps({_CHECKSUM: _page_digest(page), **page}, indent=1))
+        file.write(json.dumps({_CHECKSUM: _page_digest(page), **page}))  # indent takes ten times
 
 
 def read_checked_json(
