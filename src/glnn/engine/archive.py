@@ -66,11 +66,8 @@ class Packer:
         if isinstance(value, Tensor):
             self.arrays[name] = value.detach().cpu().numpy()
             return {"$tensor": name}
-        if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
-            return {"$text": [_check_text(text, name) for text in value.tolist()]}
         if isinstance(value, np.ndarray):
-            self.arrays[name] = value
-            return {"$array": name}
+            return self._store_array(value, name)
         if dataclasses.is_dataclass(value):
             names = [field.name for field in dataclasses.fields(value)]
             return {
@@ -94,6 +91,12 @@ class Packer:
         is_sharded = f"{type(value).__name__}.{field}" in _SHARDED
         whole = self._partition.gather(part) if is_sharded else part
         return part if whole is None else whole
+
+    def _store_array(self, array: np.ndarray, name: str) -> dict[str, Any]:
+        if array.dtype.kind in "OU":
+            return {"$text": [_check_text(text, name) for text in array.tolist()]}
+        self.arrays[name] = array
+        return {"$array": name}
 
     def _store_csr(self, csr: sp.csr_matrix, name: str) -> None:
         for part in ("data", "indices", "indptr"):

@@ -102,6 +102,7 @@ class _Epochs:
             parameter.grad = None if gradient is None else gradient.contiguous()
         return values.detach()
 
+    @torch.inference_mode()
     def _step(self) -> None:
         if self._task.max_gradient is not None:
             clip_gradients(self._parameters, self._task.max_gradient)

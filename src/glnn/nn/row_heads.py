@@ -89,6 +89,9 @@ class RowNet(nn.Module):
         """Return the logits of every node from its raw features, without dropout."""
 
 
+LinearTrace = tuple[Tensor, Tensor | None, Tensor]  # normalised rows, mask, their product
+
+
 class LinearNet(RowNet):
     r"""Logits :math:`N(S X)\,W + b`, :math:`S = \frac{1}{K+1} \sum_k P^k` of a random walk.
 
@@ -97,7 +100,6 @@ class LinearNet(RowNet):
     """
 
     needs_loops = True
-    _last: tuple[Tensor, Tensor | None, Tensor]  # of the last views: columns, mask, product
 
     def __init__(
         self,
@@ -120,14 +122,18 @@ class LinearNet(RowNet):
         """Return some feature columns after propagation by :math:`S`."""
         return mean_of_powers(walk, x, self.n_steps)[:, None]
 
-    @torch.no_grad()
-    def views(
+    def views(  # noqa: D102
         self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v b c"]:
+        return self.trace_views(batch, n_views, generator)[0]
+
+    def trace_views(
+        self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
+    ) -> tuple[Float[Tensor, "v b c"], LinearTrace]:
         r"""Return :math:`((\gamma \circ z + \beta) \circ m) W^\top + b` of several masks :math:`m`.
 
-        Without autograd, which takes a third of a step on a few rows: the gradient is written out
-        in :meth:`set_gradients`.
+        Also returns what :meth:`set_gradients` needs: a step on a few rows is mostly overhead, and
+        autograd would take a third of it.
         """
         mask, norm = None, self.norm
         if self.dropout:
@@ -136,14 +142,13 @@ class LinearNet(RowNet):
         columns = torch.addcmul(norm.shift, normalized, norm.scale)
         masked = columns.expand(n_views, -1, -1) if mask is None else columns * mask
         masked = masked.reshape(-1, batch.shape[1])
-        self._last = normalized, mask, masked
         logits = (self.weight @ masked.T).T.add_(self.bias)
-        return logits.view(n_views, len(batch), -1)
+        return logits.view(n_views, len(batch), -1), (normalized, mask, masked)
 
     @torch.no_grad()
-    def set_gradients(self, for_logits: Float[Tensor, "v b c"]) -> None:
-        """Set the gradients of the parameters, given that of the logits of the last views."""
-        normalized, mask, masked = self._last
+    def set_gradients(self, for_logits: Float[Tensor, "v b c"], trace: LinearTrace) -> None:
+        """Set the gradients of the parameters, given that of the logits of the views."""
+        normalized, mask, masked = trace
         flat = for_logits.reshape(len(masked), -1)
         for_columns = (flat @ self.weight).view(-1, *normalized.shape)
         if mask is not None:
