@@ -120,7 +120,7 @@ _NULLS = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "None", "NaT", "#N/A", "#NA"),
     *("<NA>", "\\N"),
 )
-MISSING_MARKERS = (*_NULLS, *_ERRORS)
+MISSING_MARKERS = dict.fromkeys((*_NULLS, *_ERRORS))  # in this order, and quick to search
 # Words, in any case, that stand for a missing value but could also be a category
 _PLACEHOLDERS = (
     *("?", "-", "--", "–", "—", ".", "...", "…", "unknown", "missing", "n.a.", "na", "n/a", "nan"),
@@ -280,14 +280,14 @@ def _simplify(cell: str) -> str:
     Brackets or a minus behind it stand for one. Times such as ``1:23:45`` become seconds, or
     minutes if they have two parts, and digits of other scripts become 0 to 9.
     """
-    clock = _CLOCK.fullmatch(cell)
+    clock = _CLOCK.fullmatch(cell) if ":" in cell else None
     if clock is not None:
         days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
         whole = (24 * days + hours) * 60 + minutes
         return f"{60 * whole + seconds if clock[4] else whole:.10g}"
-    cell = cell if cell.isascii() else re.sub(r"\d", lambda match: str(int(match[0])), cell)
+    cell = cell if cell.isascii() else re.sub(r"[^\D0-9]", lambda match: str(int(match[0])), cell)
     cell = _SPACED.sub(lambda match: re.sub(r"\D", "", match[0]), cell.replace("\u2212", "-"))
-    is_minus = (cell[:1] == "(" and cell[-1:] == ")") or re.fullmatch(r"[\d.,]+-", cell)
+    is_minus = (cell[:1] == "(" and cell[-1:] == ")") or (cell[-1:] == "-" and cell[:1] != "-")
     return f"-{cell.strip('(-)')}" if is_minus else cell
 
 
@@ -420,7 +420,8 @@ def _fitting_date_formats(column: pd.Series) -> list[str]:
         return ["ISO8601"] if _parse_dates(cells, "ISO8601") is not None else []
     if not all(len(cell) <= 30 and cell[-1:].isalnum() for cell in cells[:100]):
         return []
-    return [form for form in DATE_FORMATS[1:] if _parse_dates(cells, form) is not None]
+    forms = [form for form in DATE_FORMATS[1:] if _parse_dates(cells[:100], form) is not None]
+    return [form for form in forms if _parse_dates(cells, form) is not None]
 
 
 def _parse_dates(cells: list[str], form: str) -> pd.Series | None:
