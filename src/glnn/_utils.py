@@ -35,8 +35,9 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 def did_you_mean(word: str, options: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the nearest option, or an empty text if none is near."""
-    near = difflib.get_close_matches(word, list(options), n=1, cutoff=0.5)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    known = {option.casefold(): option for option in options}
+    near = difflib.get_close_matches(word.casefold(), known, n=1, cutoff=0.5)
+    return f" Did you mean {known[near[0]]!r}?" if near else ""
 
 
 def check_number(

@@ -199,7 +199,7 @@ def test_bad_options_are_one_line(glnn, tmp_path, args, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("id,x,label\na,1,u\nb,2,v,w\n", ("3 fields", "line 3")),
+        ("id,x,label\na,1,u\nb,2,v,w\n", ("4 instead of 3 in line 3",)),
         ("id,x,label\na,1,-1\nb,2,1\n", ("'-1'",)),
         (
             "id,x,status\na,1.5,u\nb,2.5,v\nc,3.5,\nd,4.5,u\ne,5.5,v\n",

@@ -8,6 +8,7 @@ from glnn.data.encode import (
     AUTO_CATEGORIES,
     MAX_CATEGORIES,
     TableEncoder,
+    encode_frame,
     fit_column,
     to_numeric_frame,
 )
@@ -88,6 +89,29 @@ OPTIONS = TableOptions(encode="auto", missing="indicator", drop_constant=True)
 
 def fitted(frame=PEOPLE, options=OPTIONS):
     return TableEncoder.fit("people.csv", list(frame), frame.__getitem__, options)
+
+
+def test_periods_are_dates_and_lengths_of_time_are_days():
+    months = pd.Series(pd.period_range("2024-01", periods=2, freq="M"))
+    assert coded(months)[1] == [[0], [31]]
+    assert coded(pd.Series(pd.to_timedelta(["36h", None, "12h"])))[1] == [[1.5], [1], [0.5]]
+
+
+@pytest.mark.parametrize("cell", [[1, 2], {"a": 1}, (1,), {1}, np.ones(2)])
+def test_cells_of_several_values_are_refused(cell):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "tags": pd.Series([cell, cell])})
+    with pytest.raises(DataFormatError, match="'tags' of the frame must hold one value a cell"):
+        encode_frame(frame)
+
+
+def test_a_column_that_is_not_there_cannot_be_decided():
+    with pytest.raises(InputError, match=r"column of X, got 'ZIP'.*Did you mean 'zip'"):
+        encode_frame(pd.DataFrame({"zip": [1.0, 2.0]}), kinds={"ZIP": "category"})
+
+
+def test_a_frame_without_columns_is_refused():
+    with pytest.raises(InputError, match="informative feature column, got none"):
+        encode_frame(pd.DataFrame(index=range(3)))
 
 
 def test_columns_stand_side_by_side_under_their_names():

@@ -52,6 +52,10 @@ def test_the_same_table_however_it_was_saved(tmp_path, content):
     ("content", "words"),
     [
         ("", ("column names", "nothing")),
+        ("id,x\na,1\0\n", ("got other bytes at byte 8",)),
+        ('[{"id": 1, "x": 2}]\n', ("JSON", "suffix")),
+        ('{"id": 1, "x": 2}\n', ("JSON", "suffix")),
+        (b"\x80\x04\x95", ("pickle",)),
         ("\n", ("column names",)),
         ("id,age,label\n", ("at least one row",)),
         ("id,age\nann,1,2\n", ("as many cells", "3 instead of 2 in line 2")),
@@ -60,7 +64,7 @@ def test_the_same_table_however_it_was_saved(tmp_path, content):
         (b"\xd0\xcf\x11\xe0 and more", ("old Excel",)),
         ("<!DOCTYPE html><html>Not found</html>\n", ("HTML",)),
         (",,\n1,2,3\n", ("column 2",)),
-        ("a,b\n1,2\n1,2,3\n", ("Expected 2 fields in line 3",)),
+        ("a,b\n1,2\n1,2,3\n", ("3 instead of 2 in line 3", "Quote cells")),
         ('a,b\n"1,2\n', ("CSV",)),
         (b"id,age\n\xe9\0,1\n", ("--set encoding",)),
         ("id,note\n" + "".join(f"{k},text {k}\n" for k in range(30)), ("informative",)),
@@ -185,6 +189,27 @@ def cells(*values):
         ("born", cells("2020-02-01", "n.a.", "2020-03-01"), {"born": cells(0, 29, 29)}, None),
         ("born", cells("13/01/2020", "14/01/2020"), {"born": cells(0, 1)}, None),
         ("city", cells("Z", "", "B"), {"city=B": cells(0, 0, 1), "city=Z": cells(1, 0)}, None),
+        ("took", cells("1:23:45", "59:10"), {"took": cells(5025, 3550)}, "read as 5025"),
+        ("took", cells("1 day 00:00:01", "00:01:00"), {"took": cells(86401, 60)}, "86401"),
+        ("at", cells("9:05", "", "23:59"), {"at": cells(545, 1439, 1439)}, "'9:05' read as 545"),
+        ("stay", cells("3 days", "1 day"), {"stay": cells(3, 1)}, "'3 days' read as 3"),
+        ("left", cells("12.5-", "3"), {"left": cells(-12.5, 3)}, "'12.5-' read as -12.5"),
+        ("pay", cells("₹ 1,00,000", "₹ 99,999"), {"pay": cells(1e5, 99999)}, "read as 100000"),
+        ("salt", cells("3,5 ‰", "4 ‰"), {"salt": cells(3.5, 4)}, "'3,5 ‰' read as 3.5"),
+        ("n", cells("١٢", "٣"), {"n": cells(12, 3)}, "read as 12"),
+        ("n", cells("\\N", "#NV", "30", "7"), {"n": cells(7, 7, 30, 7)}, None),
+        ("n", cells("—", "nil", "[NULL]", "30", "7"), {"n": cells(7, 7, 7, 30, 7)}, "3 cells"),
+        ("city", cells("\\N", "Bern"), {"city=Bern": cells(0, 1)}, None),
+        ("city", cells("Zu\u0308rich", "Zürich\u200e", "Zürich"), {}, "one value only"),
+        ("month", cells("2024-01", "2024-03"), {"month": cells(0, 60)}, None),
+        ("day", cells("2024.03.01", "2024.03.05"), {"day": cells(0, 4)}, None),
+        ("ts", cells(1700000007, 1700000000), {"ts": cells(7, 0)}, None),
+        (
+            "telephone",
+            cells(41, 44),
+            {"telephone=41": cells(1, 0), "telephone=44": cells(0, 1)},
+            "codes",
+        ),
         ("order_id", [f"o{k}" for k in TEN], {}, "another id"),
         ("empty", cells(""), {}, "no value"),
         ("same", cells("a"), {}, "one value only"),
@@ -258,6 +283,29 @@ def test_equal_ids_number_the_rows_unless_other_files_need_them(tmp_path):
         read_tables(path, None, edges)
 
 
+@pytest.mark.parametrize("ids", [" ann,bob ,zo\u00eb", "1.0,2.0,3.0"])
+def test_ids_are_the_same_however_they_are_written(tmp_path, ids):
+    path = put(
+        tmp_path, "id,x\n" + "".join(f"{name},{k}\n" for k, name in enumerate(ids.split(",")))
+    )
+    a, b, c = ids.replace(" ", "").replace(".0", "").replace("\u00eb", "e\u0308").split(",")
+    labels = put(tmp_path, f"{a},u\n{c},v\n", "labels.csv")
+    data, _ = read_tables(path, labels, put(tmp_path, f"{a},{b}\n{b},{c}\n", "edges.csv"))
+    assert (data.n_edges, data.graph[0, 1], data.labels.tolist()) == (2, 1, [0, -1, 1])
+
+
+def test_a_line_that_is_cut_is_mentioned(tmp_path):
+    lines = read_tables(put(tmp_path, PLAIN + "eve,50\nfay,60,v\n"))[1].lines()
+    assert len(lines) == 1 and "'eve,50'" in lines[0] and "line breaks" in lines[0]
+
+
+def test_words_that_occur_equally_often_are_one_hot_if_asked_for(tmp_path):
+    path = put(tmp_path, "id,c,x\n" + "".join(f"r{k},c{k % 40},{k % 7}\n" for k in range(80)))
+    data, report = read_tables(path, drop_constant=True)
+    assert data.feature_names == ("x",) and "--as c=category" in report.lines()[0]
+    assert len(read_tables(path, kinds={"c": "category"})[0].feature_names) == 41
+
+
 def test_columns_without_a_name_of_their_own_get_one(tmp_path):
     data, report = read_tables(put(tmp_path, "a,a,,b\n1,2,3,4\n2,2,2,2.5\n"))
     assert data.feature_names == ("a", "a.2", "column 3", "b")
@@ -293,6 +341,13 @@ FOUR = PLAIN.partition("\n")[2]
         (PLAIN.replace("\n", "\r"), None),
         (b"\xef\xbb\xbf" + PLAIN.replace("\n", "\r\n").encode(), None),
         ("id,age,label,all_gaps\n" + FOUR.replace("\n", ",NA\n"), "no value"),
+        ("age,label\n" + FOUR, "first column has no name"),
+        (
+            "age label\n" + FOUR.replace(",\n", ",NA\n").replace(",", " "),
+            "first column has no name",
+        ),
+        ("Person,,\n" + PLAIN, "a line above"),
+        ('id,age,label\n="ann",="30.5",u\n' + FOUR.partition("\n")[2], None),
     ],
 )
 def test_a_table_as_programs_export_it(tmp_path, content, line):
@@ -304,7 +359,7 @@ def test_a_table_as_programs_export_it(tmp_path, content, line):
     assert set(data.features.toarray().ravel()) == {30.5, 40, 50, 60}
     assert (data.class_names, data.labels[:4].tolist()) == (("u", "v"), [0, 1, -1, 0])
     assert data.ids[0] == "ann" and len(data.ids) % 4 == 0
-    lines = [said for said in report.lines() if not said.startswith("ids:")]
+    lines = [said for said in report.lines() if not said.startswith(("ids:", "labels: 'NA'"))]
     assert len(lines) == (line is not None) and all(line in said for said in lines)
 
 
@@ -475,6 +530,17 @@ def test_another_sheet_is_mentioned_and_can_be_named(tmp_path):
         read_tables(tmp_path / "t.xlsx", sheet="neww")
 
 
+def test_a_sheet_that_is_hidden_or_begins_elsewhere(tmp_path):
+    frame = pd.DataFrame({"id": ["a", "b"], "x": [1, 2]})
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        pd.DataFrame({"old": [1]}).to_excel(book, sheet_name="old", index=False)
+        frame.to_excel(book, sheet_name="new", index=False, startrow=3, startcol=2)
+        book.sheets["old"].sheet_state = "hidden"
+    data, report = read_tables(tmp_path / "t.xlsx")
+    assert (data.ids.tolist(), data.feature_names) == (["a", "b"], ("x",))
+    assert "('old')" in report.lines()[0]
+
+
 def test_a_value_that_means_missing_can_be_named(tmp_path):
     path = put(tmp_path, "id,x,city,label\na,1,Rome,u\nb,-999,none,v\nc,3,Rome,none\n")
     data, report = read_tables(path, na=["-999", "none"])
@@ -560,6 +626,19 @@ def test_a_labels_file_without_ids_is_refused(tmp_path):
     assert read_tables(path, labels)[0].class_names == ("u", "v")
 
 
+@pytest.mark.parametrize("suffix", ["csv", "txt"])
+def test_weights_that_are_none_can_be_left_out(tmp_path, suffix):
+    path, mark = put(tmp_path, PLAIN), " " if suffix == "txt" else ","
+    edges = put(tmp_path, "% by hand\n" * (mark == " "), f"e.{suffix}")
+    edges.write_text(f"{edges.read_text()}ann,bob,strong\ncy,dan,weak\n".replace(",", mark))
+    with pytest.raises(DataFormatError, match="--weight none"):
+        read_tables(path, None, edges)
+    assert read_tables(path, None, edges, weight_column="none")[0].n_edges == 2
+    edges.write_text("ann,bob,0\ncy,dan,1\n".replace(",", mark))
+    data, report = read_tables(path, None, edges)
+    assert (data.n_edges, report.lines()) == (1, ())
+
+
 def test_an_edge_file_without_edges_is_told(tmp_path):
     edges = put(tmp_path, "source,target\n", "edges.csv")
     data, report = read_tables(put(tmp_path, PLAIN), None, edges, needs_label=True)
@@ -595,6 +674,7 @@ def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monk
     [
         ('{"id": 1, "x": {"a": 1}}\n', "one value a cell, got dict"),
         ('{"id": 1, "x": [1]}\n', "one value a cell, got list"),
+        ('{"id": "\\ud800", "x": 1}\n', "surrogates not allowed"),
         ('{"id": 1}\n[1, 2]\n', r"got '\[1, 2\]'"),
         ("[]", "got 'nothing'"),
     ],

@@ -27,6 +27,8 @@ from glnn.exceptions import InputError
         ([3, None, np.int64(7), 3], [3, 7], [0, -1, 1, 0]),
         (pd.Series([3, pd.NA, 7, 3], dtype="Int64"), [3, 7], [0, -1, 1, 0]),
         (["b", pd.NA, "a", "b"], ["a", "b"], [1, -1, 0, 1]),
+        (["b", np.nan, "a", "b"], ["a", "b"], [1, -1, 0, 1]),
+        (np.array(["b", np.nan, "a", "b"]), ["a", "b"], [1, -1, 0, 1]),
     ],
 )
 def test_classes_are_sorted_and_unlabelled_rows_are_minus_one(y, classes, numbers):
@@ -51,6 +53,7 @@ def test_a_column_of_labels_is_taken_with_a_warning():
         ([0.0, np.inf, 1.0], "infinity"),
         (np.array([1, "a", 2], dtype=object), "one sortable type"),
         (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), "whole numbers or text"),
+        ([("a", "b"), None, ("a",)], "one label for each row"),
     ],
 )
 def test_bad_labels_are_refused_in_one_line(y, words):

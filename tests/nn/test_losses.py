@@ -10,10 +10,14 @@ from glnn.nn.losses import (
     ShareAlignment,
     consistency,
     cross_entropy,
+    cross_entropy_gradient,
+    distance_gradient,
     gate_weights,
     rescale,
     smoothness_of_predictions,
+    softmax_by_class,
     temper,
+    view_targets,
 )
 
 N_VIEWS, N_NODES, N_CLASSES = 2, 5, 3
@@ -165,3 +169,28 @@ def test_targets_are_aligned_with_the_shares_of_the_labels(views):
     target = numpy_sharpened(expected, TEMPERATURE)
     loss = consistency(views, TEMPERATURE, GATE, factors=factors)
     assert_close(loss.item(), numpy_gated_distance(views.numpy(), target, weight))
+
+
+# Gradients that are written out
+
+
+@pytest.mark.parametrize("weights", [None, torch.tensor([0.5, 2.0, 0.5])])
+def test_the_gradient_of_the_cross_entropy_is_that_of_autograd(rng, weights):
+    logits = torch.randn(2, 5, 3, generator=rng, requires_grad=True)
+    labels = torch.tensor([2, 0, 1])
+    wanted = cross_entropy(logits, None, labels, weights=weights)
+    loss, gradient = cross_entropy_gradient(logits.detach(), labels, weights)
+    assert torch.equal(loss, wanted)
+    assert torch.equal(gradient, *torch.autograd.grad(wanted, logits))
+
+
+@pytest.mark.parametrize("class_weights", [None, torch.tensor([0.5, 1.0, 3.0])])
+@pytest.mark.parametrize("factor", [0.3, torch.tensor(0.3)])
+def test_the_gradient_of_the_agreement_is_that_of_autograd(rng, class_weights, factor):
+    logits = torch.randn(2, 5, 3, generator=rng, requires_grad=True)
+    views = softmax_by_class(logits)
+    wanted = factor * consistency(views, 0.1, 0.2, class_weights=class_weights)
+    targets = view_targets(views.detach(), 0.1, 0.2, class_weights)
+    loss, gradient = distance_gradient(views.detach(), *targets, factor)
+    assert loss > 0 and torch.equal(loss, wanted)
+    assert torch.equal(gradient, *torch.autograd.grad(wanted, logits))

@@ -147,7 +147,9 @@ def convert_labels(y: Any) -> Any:
         is_list = isinstance(y, list | tuple)
         if not is_list and not (isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1):
             return y
-        if is_list and not any(label is pd.NA or label is pd.NaT for label in y):
+        n_text = sum(isinstance(label, str) for label in y)
+        is_gap = [label is pd.NA or label is pd.NaT or (n_text and label != label) for label in y]
+        if is_list and not any(is_gap):
             return y
     column = pd.Series(y)
     gaps = column.isna().to_numpy()

@@ -1,7 +1,8 @@
 """Edge lists from tables or plain text, with nodes named by their ids."""
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,21 +35,35 @@ EdgeColumns = tuple[list[str], list[str], np.ndarray | None, tuple[str, ...]]
 # Ids in a file
 
 
-def find_id(text: str, index: Container[str]) -> str:
-    """Return the known id that an unknown text stands for: without blanks around it and ``.0``.
+def id_finder(index: Collection[str]) -> Callable[[str], str]:
+    """Return a function from a text to the known id that it stands for, else to itself.
+
+    Blanks around an id, ``.0`` and how accents are stored do not count if no id is the same.
 
     Examples
     --------
-    >>> find_id(" a ", {"a"}), find_id("7.0", {"7"}), find_id("7.0", {"7.0", "7"})
-    ('a', '7', '7.0')
+    >>> find_id = id_finder(["a", "7"])
+    >>> find_id(" a "), find_id("7.0"), find_id("b"), id_finder(["7.0", "7"])("7.0")
+    ('a', '7', 'b', '7.0')
     """
-    plain = re.sub(r"(?<=\d)\.0+$", "", text.strip())
-    return plain if text not in index and plain in index else text
+    plain: dict[str, str] = {}
+
+    def simplify(text: str) -> str:
+        return unicodedata.normalize("NFC", re.sub(r"(?<=\d)\.0+$", "", text.strip()))
+
+    def find(text: str) -> str:
+        if text in index:
+            return text
+        if not plain:
+            plain.update({simplify(known): known for known in index} | {k: k for k in index})
+        return plain.get(simplify(text), text)
+
+    return find
 
 
 def match_ids(texts: Iterable[str], index: Mapping[str, int]) -> tuple[np.ndarray, list[str]]:
     """Return the row of each id, -1 where it is unknown, and the different unknown ids."""
-    found = [find_id(text, index) for text in texts]
+    found = list(map(id_finder(index), texts))
     rows = np.array([index.get(text, -1) for text in found], dtype=np.int64)
     return rows, list(dict.fromkeys(text for text in found if text not in index))
 
@@ -59,13 +74,14 @@ def describe_unknown(ids: Sequence[str]) -> str:
     return f"{len(ids)} unknown {noun} ({', '.join(map(quote, ids[:3]))}{more})"
 
 
-def refuse_unknown(path: Path, ids: Sequence[str], on_unknown: str) -> None:
+def refuse_unknown(path: Path, ids: Sequence[str], on_unknown: str, known: Iterable[str]) -> None:
     """Raise an error if there are unknown ids and they are not to be dropped."""
     if ids and on_unknown == "error":
         error = InputError(
-            f"{quote_path(path)} must name only ids that the features have, got "
-            f"{describe_unknown(ids)}. Correct the ids, name their column in the table with --id, "
-            "or drop those lines with on_unknown='drop' (--set on_unknown=drop)."
+            f"{quote_path(path)} must name only ids that the features have, such as "
+            f"{quote(next(iter(known)))}, got {describe_unknown(ids)}. Correct the ids, name "
+            "their column in the table with --id, or drop those lines with on_unknown='drop' "
+            "(--set on_unknown=drop)."
         )
         error.add = "--set on_unknown=drop"
         raise error
@@ -109,15 +125,17 @@ def read_edges(
     path = Path(path)
     *ends, weights, notes = _read_columns(path, index, options)
     rows, unknown = match_ids((text for pair in zip(*ends) for text in pair), index)
-    refuse_unknown(path, unknown, options.on_unknown)
+    refuse_unknown(path, unknown, options.on_unknown, index)
     i, j = rows[::2], rows[1::2]
     known = (i >= 0) & (j >= 0)
+    n_unknown = int((~known).sum())
+    known &= weights is None or weights > 0  # weight 0 means no edge
     weights = None if weights is None else weights[known]
     graph = symmetric_from_pairs(i[known], j[known], len(index), weights)
     n_loops, n_known = int((i == j)[known].sum()), int(known.sum())
     report = EdgeReport(
         n_rows=len(i),
-        n_dropped=len(i) - n_known,
+        n_dropped=n_unknown,
         n_self_loops=n_loops,
         n_repeated=n_known - n_loops - int(graph.nnz) // 2,
         unknown=unknown,
@@ -149,7 +167,8 @@ def _read_edge_table(path: Path, index: Mapping[str, int], options: TableOptions
     if len(first) < 2:
         raise DataFormatError(f"{quote_path(path)} must have two columns of ids, got {len(first)}.")
     has_names = table_suffix(path) in NAMED_SUFFIXES or _is_header(first, index)
-    weight = _find_weight(first, options) if has_names else (2 if len(first) > 2 else None)
+    weight = 2 if len(first) > 2 and options.weight_column != "none" else None
+    weight = _find_weight(first, options) if has_names else weight
     frame = read_frame(
         path,
         options,
@@ -170,11 +189,11 @@ def _read_edge_table(path: Path, index: Mapping[str, int], options: TableOptions
 
 def _is_header(first_row: Sequence[str], index: Mapping[str, int]) -> bool:
     """Whether the first row is a header: it has the usual column names or no known id."""
-    names = [name.strip().lower() for name in first_row[:2]]
+    names, find_id = [name.strip().lower() for name in first_row[:2]], id_finder(index)
     if any(cell in index for cell in first_row[:2]):
         return False
     usual = names[0] in SOURCE_NAMES and names[1] in TARGET_NAMES
-    return usual or bool(index)
+    return usual or (len(index) > 0 and not any(find_id(cell) in index for cell in first_row[:2]))
 
 
 def find_edge_columns(
@@ -242,19 +261,21 @@ def _extract_columns(
     weights = to_numbers(frame.iloc[:, w])
     if weights is None:
         raise DataFormatError(
-            f"the weight column of {quote_path(path)} must hold numbers, got text."
+            f"the weight column of {quote_path(path)} must hold numbers, got text. Correct it, or "
+            "leave the weights out with --weight none."
         )
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
         raise DataFormatError(
             f"weights of {quote_path(path)} must be finite and at least 0, got "
-            f"{weights[bad[0]]:g} for edge {int(bad[0]) + 1}."
+            f"{weights[bad[0]]:g} for edge {int(bad[0]) + 1}. Correct it, or leave the weights out "
+            "with --weight none."
         )
     return source, target, weights
 
 
 def _read_edge_text(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
-    """Read lines of words, split at tabs if there are any, else at blanks; # starts a comment.
+    """Read lines of words, split at tabs if any, else at blanks; # and % start a comment.
 
     The line may end with ``{}``, as networkx writes it, and the first one may have names. A file
     without tabs and blanks is read as a table.
@@ -262,7 +283,7 @@ def _read_edge_text(path: Path, index: Mapping[str, int], options: TableOptions)
     check_file(path)
     with wrap_parse_errors(path, "edge list"):
         lines = [line for line in read_text(path).splitlines() if line.strip()]
-        lines = [line.strip().removesuffix("{}") for line in lines if not line.startswith("#")]
+        lines = [line.strip().removesuffix("{}") for line in lines if line[:1] not in "#%"]
         rows = [line.split("\t") if "\t" in line else line.split() for line in lines]
     rows = rows[1:] if len(rows) > 1 and _is_header(rows[0], index) else rows
     if rows and all(len(row) == 1 for row in rows):
@@ -276,4 +297,5 @@ def _read_edge_text(path: Path, index: Mapping[str, int], options: TableOptions)
     if not rows:
         return [], [], None, ()
     frame = pd.DataFrame(rows, dtype=object)
-    return *_extract_columns(path, frame, 0, 1, 2 if widths == {3} else None), ()
+    weight = 2 if widths == {3} and options.weight_column != "none" else None
+    return *_extract_columns(path, frame, 0, 1, weight), ()

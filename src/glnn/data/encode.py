@@ -27,10 +27,12 @@ from glnn.data.table_text import (
     NO_MARKS,
     NumberMarks,
     TableOptions,
+    check_cells,
     days_since_1970,
     detect_date_format,
     empty_cells,
     find_ambiguous_date,
+    find_column,
     find_number_marks,
     is_placeholder,
     list_names,
@@ -48,6 +50,7 @@ from glnn.exceptions import DataFormatError, InputError
 MAX_CATEGORIES = 100  # "onehot" refuses columns with more different values
 AUTO_CATEGORIES = 30  # "auto" encodes columns with more different values by frequency
 
+_FLOAT32_STEPS = 2**14  # a range so many times smaller than its numbers may lose them in float32
 _EXACT = 2**53  # larger whole numbers are not exact as floats
 _OWN_TEXTS = 10  # up to so many texts may all be different and still be categories
 _MARKED_SHARE, _MARKED_GAPS = 0.05, 5  # "auto" marks gaps from this share and number on
@@ -61,7 +64,7 @@ _ROW_NUMBER_NAME = re.compile(
     re.IGNORECASE,
 )
 _CODE_NAME = re.compile(
-    r"(.*[\s_.-])?(zip|zip[\s_-]?code|post[\s_-]?code|postal[\s_-]?code|plz|fips|phone)",
+    r"(.*[\s_.-])?((zip|post|postal)[\s_-]?code|zip|plz|fips|(tele)?phone|ssn|isbn|ean|gtin)",
     re.IGNORECASE,
 )
 
@@ -85,7 +88,7 @@ class ColumnCode:
     marks_gaps: bool = False  # whether a second column marks the missing cells
     n_gaps: int = 0  # number of missing cells in the training column
     form: str = ""  # format of the dates
-    origin: float = 0.0  # first date, in days since 1970
+    origin: float = 0.0  # is subtracted: the first date, in days since 1970, or a large number
     marks: NumberMarks = NO_MARKS  # what surrounds numbers
     na: tuple[str, ...] = ()  # cells that the user calls missing
     clips: bool = False  # infinite and too large numbers are missing
@@ -98,7 +101,9 @@ class ColumnCode:
             return f"left out: {self.note.split(';')[0]}"
         first = np.datetime64("1970-01-01") + np.timedelta64(int(self.origin // 1), "D")
         words = {
-            "number": f"number, without {quote(self.marks.unit)}" if self.marks.unit else "number",
+            "number": "number"
+            + (f", without {quote(self.marks.unit)}" if self.marks.unit else "")
+            + (f", less {self.origin:.10g}" if self.origin else ""),
             "category": f"category: {len(self.values)} values, one column each",
             "frequency": "text: share of the rows with the same value",
             "date": f"date: days since {first}",
@@ -150,7 +155,7 @@ class ColumnCode:
     def texts(self, column: pd.Series) -> list[str]:
         """Return the cells as text in their most frequent spelling, empty if missing."""
         cells = strip_cells(empty_cells(column, self.na))
-        return [self.spellings.get(cell, cell) for cell in cells]
+        return ["" if c in MISSING_MARKERS else self.spellings.get(c, c) for c in cells]
 
     def parse(self, column: pd.Series) -> np.ndarray | None:
         """Return numbers or days since 1970, NaN if missing; ``None`` if a cell is neither."""
@@ -370,6 +375,10 @@ def _fit_numbers(
         code = dataclasses.replace(code, note=f"{said}; {advice}", clips=True)
         gaps |= bad
     n_gaps, known = int(gaps.sum()), numbers[~gaps]
+    is_narrow = known.size > 0 and np.ptp(known) * _FLOAT32_STEPS < abs(known).max()
+    if is_narrow and len(np.unique(narrow[~gaps])) < len(np.unique(known)):
+        code = dataclasses.replace(code, origin=float(known.min()))
+        known = known - code.origin
     is_often = n_gaps >= max(_MARKED_GAPS, _MARKED_SHARE * len(numbers))
     marks = bool(n_gaps) and options.missing == "indicator"
     marks |= is_often and options.missing == "auto"
@@ -383,7 +392,7 @@ def _fit_numbers(
 
 def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOptions) -> ColumnCode:
     name, is_auto = code.name, options.encode == "auto" or code.name in options.kinds
-    counts = Counter(strip_cells(column))
+    counts = Counter(code.texts(column))
     merged = merge_spellings({v: n for v, n in counts.items() if v and name not in options.kinds})
     if merged:
         said = ", ".join(f"{quote(a)} as {quote(b)}" for a, b in [*merged.items()][:3])
@@ -396,10 +405,12 @@ def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOpt
         return _leave_out(code, "no value")
     is_many = len(counts) > AUTO_CATEGORIES
     is_own = len(counts) > _OWN_TEXTS and len(counts) * (1 + is_many) >= n_rows - n_gaps
+    keep = f"; {_as_option(name, 'category')} keeps it" * (len(counts) <= MAX_CATEGORIES)
     if is_own and is_auto and name not in options.kinds:
-        keep = f"{_as_option(name, 'category')} keeps it"
-        return _leave_out(code, f"most rows have their own text; {keep}")
-    if is_auto and is_many:
+        return _leave_out(code, f"most rows have their own text{keep}")
+    if is_auto and len(counts) > (MAX_CATEGORIES if name in options.kinds else AUTO_CATEGORIES):
+        if options.drop_constant and len({*counts.values()}) == 1 and not n_gaps:
+            return _leave_out(code, f"every text occurs equally often{keep}")
         often = tuple(sorted(value for value, count in counts.items() if count > 1))
         shares = tuple(counts[value] / n_rows for value in often)
         how: Any = {"kind": "frequency", "rest": 1 / n_rows}
@@ -479,6 +490,7 @@ class TableEncoder:
         for name in names:
             is_named = options.features or name in options.kinds or options.encode != "auto"
             try:
+                check_cells(where, name, column(name))
                 if not is_named and repeats_labels(column(name), labels):
                     keep = f"{_as_option(name, 'category')} keeps it"
                     codes.append(_leave_out(ColumnCode(name), f"the same as the label; {keep}"))
@@ -490,11 +502,9 @@ class TableEncoder:
             first, *others = refused
             also = list_names(" Other columns that cannot be used as they are:", others)
             raise DataFormatError(f"{refused[first]}{also}." if others else str(refused[first]))
-        if codes and not cls(tuple(codes)).names:
-            raise InputError(
-                f"{where} must have an informative feature column, got none: "
-                f"{quote(codes[0].name)} is left out, as {codes[0].note}."
-            )
+        if not cls(tuple(codes)).names:
+            why = "".join(f": {quote(c.name)} is left out, as {c.note}" for c in codes[:1])
+            raise InputError(f"{where} must have an informative feature column, got none{why}.")
         return cls(tuple(codes))
 
     @property
@@ -591,6 +601,8 @@ def encode_frame(
     named = _check_distinct(frame).set_axis(list(map(str, frame.columns)), axis=1)
     options = options.replace(**changes)
     columns = list(map(str, named)), named.__getitem__
+    for name in options.kinds:
+        find_column("X", columns[0], name, None, "a column that encode names")
     encoder = TableEncoder.fit("the frame", *columns, options, labels)
     return transform_frame(frame, encoder), encoder
 

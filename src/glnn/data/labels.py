@@ -77,7 +77,10 @@ def as_labels(y: Any) -> np.ndarray:
     >>> as_labels([3, None, 5])
     array([ 3, -1,  5])
     """
-    labels = np.asarray(convert_labels(y))
+    try:
+        labels = np.asarray(convert_labels(y))
+    except ValueError:
+        raise InputError("y must hold one label for each row, got lists of several.") from None
     if labels.dtype.kind == "U":
         return np.strings.strip(labels)
     if labels.dtype.kind != "O" or labels.ndim != 1:
@@ -143,7 +146,7 @@ def is_unlabelled(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind in "fiub":
         return np.asarray(np.isnan(labels) | (labels == UNLABELLED))
     if labels.dtype.kind == "U":
-        return np.isin(labels, ["", "-1"])
+        return np.isin(labels, ["", "-1", "nan"])  # NumPy makes "nan" of NaN among text
     if labels.dtype.kind == "O":
         marks = [isinstance(label, int | str) and label in (-1, "", "-1") for label in labels]
         return np.asarray(pd.isna(labels) | np.array(marks, dtype=bool))

@@ -26,6 +26,7 @@ from glnn.data.table_text import (
     COMPRESSED,
     DEFAULT_OPTIONS,
     TableOptions,
+    check_cells,
     count_title_rows,
     describe_names,
     drop_stray_rows,
@@ -47,7 +48,8 @@ MAX_BYTES = 2**30
 def read_workbook(path: Path, options: TableOptions, header: bool) -> pd.DataFrame:
     """Read a sheet of a workbook as a table."""
     frame = read_sheet(path, options.sheet)
-    notes = frame.attrs["notes"]
+    notes, known = frame.attrs["notes"], frame.notna()
+    frame = frame.loc[known.any(axis=1).cummax(), known.any()]  # the table may begin at C4
     top = [list(map(plain_text, row)) for row in frame.head(20).to_numpy()]
     n_titles = count_title_rows(top) if header else 0
     if n_titles:
@@ -85,7 +87,8 @@ def read_sheet(path: Path, sheet: str | None = None, n_rows: int | None = None) 
                     f"--sheet must name a sheet of {quote_path(path)}, got {quote(sheet)}. It has "
                     f"{', '.join(map(quote, names[:8]))}.{did_you_mean(sheet, names)}"
                 )
-            chosen = names[0] if sheet is None else sheet
+            shown = [name for name in names if book.book[name].sheet_state == "visible"]
+            chosen = (shown or names)[0] if sheet is None else sheet
             cells = book.parse(chosen, header=None, nrows=n_rows, keep_default_na=True)
     if not len(cells):
         raise DataFormatError(
@@ -121,14 +124,11 @@ def read_json(path: Path) -> pd.DataFrame:
             f"{quote_path(path)} must hold one JSON object a line, or a list of them, got "
             f"{quote(other)}."
         )
-    for name, cell in ((n, c) for row in rows for n, c in row.items()):
-        if isinstance(cell, dict | list):
-            raise DataFormatError(
-                f"column {quote(name)} of {quote_path(path)} must hold one value a cell, got "
-                f"{type(cell).__name__}. Flatten it, as with pandas.json_normalize, or write a "
-                "frame with to_json(path, orient='records')."
-            )
-    return pd.DataFrame(rows)
+    with wrap_parse_errors(path, "JSON"):
+        frame = pd.DataFrame(rows)
+        for name in frame:
+            check_cells(quote_path(path), str(name), frame[name])
+    return frame
 
 
 # Parquet files

@@ -13,6 +13,7 @@ import decimal
 import gzip
 import io
 import re
+import unicodedata
 import warnings
 import zipfile
 from collections import Counter
@@ -111,28 +112,37 @@ DEFAULT_OPTIONS = TableOptions()
 # Cells of a column: numbers, dates or text
 
 # Cells of numeric columns that stand for a missing number
-_ERRORS = ("#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spreadsheets
-_NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "<NA>")
-MISSING_MARKERS = (*_NULLS, *_ERRORS)
+_ERRORS = (  # of spreadsheets, also German and French ones
+    *("#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!", "#SPILL!", "#CALC!"),
+    *("#NV", "#WERT!", "#BEZUG!", "#ZAHL!", "#N/D", "#VALEUR!"),
+)
+_NULLS = (
+    *("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "None", "NaT", "#N/A", "#NA"),
+    *("<NA>", "\\N"),
+)
+MISSING_MARKERS = dict.fromkeys((*_NULLS, *_ERRORS))  # in this order, and quick to search
 # Words, in any case, that stand for a missing value but could also be a category
 _PLACEHOLDERS = (
-    *("?", "-", "--", ".", "unknown", "missing", "n.a.", "na", "not available", "tbd"),
+    *("?", "-", "--", "–", "—", ".", "...", "…", "unknown", "missing", "n.a.", "na", "n/a", "nan"),
+    *("null", "(null)", "[null]", "<null>", "nil", "(blank)", "not available", "tbd"),
     *("0000-00-00", "9999-12-31"),  # no date, and no end, in databases
 )
 
 _NUMERIC_DATES = ("%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
-_WORD_DATES = ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y")
+_WORD_DATES = ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%Y.%m.%d")
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 DATE_FORMATS = ("ISO8601", *(day + time for time in _TIMES for day in _NUMERIC_DATES + _WORD_DATES))
 _LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{2,4}\b.*")
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?( UTC|Z|[+-]\d{2}:?\d{2})?")
+_ISO = re.compile(
+    r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?( UTC|Z|[+-]\d{2}:?\d{2})?)?"
+)
 _COMMA_IS_DECIMAL = re.compile(
     r"[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+|\d{1,3}(\.\d{3})+,\d+|\d{1,3}(\.\d{3}){2,})"
     r"([eE][+-]?\d+)?"
 )
-_POINT_IS_DECIMAL = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+|[+-]?\d{1,3}(,\d{3}){2,}")
+_POINT_IS_DECIMAL = re.compile(r"[+-]?\d{1,3}(,\d{2,3})*,\d{3}\.\d+|[+-]?\d{1,3}(,\d{2,3})+,\d{3}")
 _GROUPED = {
-    ".": re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)(\.\d*)?([eE][+-]?\d+)?"),
+    ".": re.compile(r"[+-]?(\d{1,3}(,\d{2,3})*,\d{3}|\d+)(\.\d*)?([eE][+-]?\d+)?"),
     ",": re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d*)?([eE][+-]?\d+)?"),
 }
 
@@ -153,9 +163,16 @@ _YES_NO = dict.fromkeys(("yes", "y", "true", "1", "ja", "j", "oui"), "yes")
 _YES_NO |= dict.fromkeys(("no", "n", "false", "0", "nein", "non"), "no")
 
 
+_INVISIBLE = re.compile("[\u200b-\u200f\ufeff]")  # zero-width blanks and marks of direction
+
+
 def merge_spellings(counts: Mapping[str, int]) -> dict[str, str]:
-    """Map values that differ from a more frequent one only in case, blanks or a word for yes."""
-    folded = {value: " ".join(value.split()).casefold() for value in counts}
+    """Map values that differ from a more frequent one only in case, blanks or a word for yes.
+
+    Invisible characters do not count, nor does the form in which accents are stored.
+    """
+    plain = [unicodedata.normalize("NFC", _INVISIBLE.sub("", value)) for value in counts]
+    folded = {value: " ".join(text.split()).casefold() for value, text in zip(counts, plain)}
     if set(folded.values()) <= _YES_NO.keys():
         folded = {value: _YES_NO[key] for value, key in folded.items()}
     best: dict[str, str] = {}
@@ -203,7 +220,8 @@ def is_placeholder(cell: str) -> bool:
 _NUMBER = r"[+-]?(?:\d[\d.,]*|\.\d+)(?:[eE][+-]?\d+)?"
 _BOUNDS = ("<", ">", "≤", "≥", "~")
 _BEFORE = rf"[$€£¥₹{''.join(_BOUNDS)}]|USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD"
-_MARKED = re.compile(rf"([+-]?)({_BEFORE})?\s*({_NUMBER})\s*([%$€£¥₹]|[A-Za-zµ°²³/]{{1,6}})?")
+_MARKED = re.compile(rf"([+-]?)({_BEFORE})?\s*({_NUMBER})\s*([%‰$€£¥₹]|[A-Za-zµ°²³/]{{1,8}})?")
+_CLOCK = re.compile(r"(?:(\d+) days? )?(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
 _SPACED = re.compile(r"(?<!\d)(?<!\d )[1-9]\d{0,2}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)")
 _SCALES = {"k": "e3", "K": "e3", "M": "e6"}
 _MAX_WORDS = 5  # different words that a column of numbers may contain
@@ -236,7 +254,7 @@ def find_number_marks(column: pd.Series, *, force: bool = False) -> NumberMarks 
     is_few |= 2 * n_words <= n_cells and all(map(is_placeholder, words))
     units = {mark for match in numbers.values() for mark in (match[2], match[4]) if mark}
     is_scaled = any(unit in _SCALES for unit in units)
-    units -= _SCALES.keys()
+    units -= _SCALES.keys() | {unit[:-1] for unit in units if len(unit) > 2 and unit[-1] == "s"}
     n_bounds = sum(counts[cell] for cell, match in numbers.items() if match[2] in _BOUNDS)
     if not numbers or len(units) > 1 or 2 * n_bounds > n_cells or not (is_few or force):
         return None
@@ -250,9 +268,20 @@ def find_number_marks(column: pd.Series, *, force: bool = False) -> NumberMarks 
 
 
 def _simplify(cell: str) -> str:
-    """Return a number without blanks between its digits, and with a minus instead of brackets."""
+    """Return a number without blanks between its digits, and with a minus in front if negative.
+
+    Brackets or a minus behind it stand for one. Times such as ``1:23:45`` become seconds, or
+    minutes if they have two parts, and digits of other scripts become 0 to 9.
+    """
+    clock = _CLOCK.fullmatch(cell) if ":" in cell else None
+    if clock is not None:
+        days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
+        whole = (24 * days + hours) * 60 + minutes
+        return f"{60 * whole + seconds if clock[4] else whole:.10g}"
+    cell = cell if cell.isascii() else re.sub(r"[^\D0-9]", lambda match: str(int(match[0])), cell)
     cell = _SPACED.sub(lambda match: re.sub(r"\D", "", match[0]), cell.replace("\u2212", "-"))
-    return f"-{cell[1:-1]}" if cell[:1] == "(" and cell[-1:] == ")" else cell
+    is_minus = (cell[:1] == "(" and cell[-1:] == ")") or (cell[-1:] == "-" and cell[:1] != "-")
+    return f"-{cell.strip('(-)')}" if is_minus else cell
 
 
 def strip_marks(column: pd.Series, marks: NumberMarks) -> pd.Series:
@@ -265,6 +294,7 @@ def strip_marks(column: pd.Series, marks: NumberMarks) -> pd.Series:
         if cell in marks.words:
             return ""
         plain = _simplify(cell).removesuffix(marks.unit).removeprefix(marks.unit).strip()
+        plain = plain.removesuffix(marks.unit[:-1]).strip() if len(marks.unit) > 2 else plain
         plain = plain if marks.unit.isalpha() else plain.replace(marks.unit, "").replace(" ", "")
         plain = plain[:-1] + _SCALES[plain[-1]] if plain[-1:] in _SCALES else plain
         if marks.decimal and _GROUPED[marks.decimal].fullmatch(plain):
@@ -275,11 +305,30 @@ def strip_marks(column: pd.Series, marks: NumberMarks) -> pd.Series:
 
 
 def empty_cells(column: pd.Series, values: Sequence[str]) -> pd.Series:
-    """Return a column whose cells with one of the values are missing."""
+    """Return a column whose cells with one of the values are missing.
+
+    Periods become the date of their start, and lengths of time become days.
+    """
+    if isinstance(column.dtype, pd.PeriodDtype):
+        column = column.dt.to_timestamp()
+    elif pd.api.types.is_timedelta64_dtype(column.dtype):
+        column = column.dt.total_seconds() / 86400
     if not values:
         return column
     gaps = np.array([cell in values for cell in strip_cells(column)], dtype=bool)
     return column.mask(gaps) if gaps.any() else column
+
+
+def check_cells(where: str, name: str, column: pd.Series) -> None:
+    """Refuse a column with lists, dictionaries or arrays in its cells."""
+    cells = column if column.dtype == object else ()
+    nested = next((c for c in cells if isinstance(c, list | dict | tuple | set | np.ndarray)), None)
+    if nested is not None:
+        raise DataFormatError(
+            f"column {quote(name)} of {where} must hold one value a cell, got "
+            f"{type(nested).__name__}. Flatten it, as with pandas.json_normalize, or write a frame "
+            "with to_json(path, orient='records')."
+        )
 
 
 def detect_decimal(frame: pd.DataFrame) -> Literal[".", ","] | None:
@@ -364,7 +413,8 @@ def _fitting_date_formats(column: pd.Series) -> list[str]:
         return ["ISO8601"] if _parse_dates(cells, "ISO8601") is not None else []
     if not all(len(cell) <= 30 and cell[-1:].isalnum() for cell in cells[:100]):
         return []
-    return [form for form in DATE_FORMATS[1:] if _parse_dates(cells, form) is not None]
+    forms = [form for form in DATE_FORMATS[1:] if _parse_dates(cells[:100], form) is not None]
+    return [form for form in forms if _parse_dates(cells, form) is not None]
 
 
 def _parse_dates(cells: list[str], form: str) -> pd.Series | None:
@@ -415,6 +465,8 @@ _OTHER_FORMATS = {
     b"PAR1": "a .parquet file",
     b"ARROW1": "a .feather file",
     b"%PDF": "a PDF",
+    b"\x80": "a pickle",
+    b"SQLite": "a database",
 }
 MAX_LINE = 2**26
 MAX_COLUMNS = 1_000_000
@@ -476,7 +528,12 @@ def read_text_table(
 ) -> pd.DataFrame:
     """Read the table of a text file; see :func:`glnn.data.table_files.read_frame`."""
     layout = _detect_layout(path, options)
-    cells = (*_read_first_cells(path, layout), *[""] * layout.has_tail)
+    first = map(_plain_text, _read_first_cells(path, layout))
+    cells = (
+        *[""] * layout.n_blank,
+        *(cell.strip() if layout.is_padded else cell for cell in first),
+        *[""] * layout.has_tail,
+    )
     names = parse_column_names(path, cells) if header else tuple(map(str, range(len(cells))))
     text = set(select_text(names))
     markers = [*MISSING_MARKERS, *options.na]
@@ -510,7 +567,7 @@ def read_text_table(
     decimal = decimal or ("," if unclear else ".")
     if decimal == "," and options.decimal is None:
         frame = read(",")
-    frame, grouped = parse_grouped_numbers(frame, decimal, text)
+    frame, grouped = parse_grouped_numbers(_unquote_formulas(frame), decimal, text)
     notes, renamed = [*layout.notes, *frame.attrs.get("notes", ())], frame.attrs.get("renamed", {})
     blank = [n for c, n in zip(cells, names) if header and not c.strip() and n != "id"]
     empty = [name for name in blank if frame[name].isna().all()]  # delimiters at the end of lines
@@ -534,6 +591,14 @@ def read_text_table(
         frame = frame.assign(**{name: frame[name].str.strip() for name in texts})
     frame = frame.rename(columns=renamed).reset_index(drop=True)
     frame.attrs["notes"] = notes
+    return frame
+
+
+def _unquote_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Read cells such as ``="007"``, by which spreadsheets keep text, as that text."""
+    for name in frame.columns[frame.dtypes == "str"]:
+        if frame[name].str.startswith('="').any():
+            frame[name] = frame[name].str.replace(r'^="(.*)"$', r"\1", regex=True)
     return frame
 
 
@@ -631,7 +696,9 @@ def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
                 file, keep_default_na=False, low_memory=False, **options
             )
             return frame
-        except pd.errors.ParserWarning:
+        except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+            if isinstance(error, pd.errors.ParserError) and "Expected" not in str(error):
+                raise
             raise DataFormatError(
                 f"{quote_path(path)} must have at most as many cells in a line as in the first, "
                 f"got more{_find_long_line(path, options)}. Quote cells that hold delimiters."
@@ -663,6 +730,7 @@ class _Layout:
     has_zeros: bool  # whether some cell is a whole number that begins with 0
     notes: tuple[str, ...] = ()
     n_titles: int = 0  # lines above the column names
+    n_blank: int = 0  # columns without a name before the first one, as R writes row names
     has_tail: bool = False  # whether all lines but the first end with a delimiter
     is_padded: bool = False  # whether a blank follows each delimiter
 
@@ -674,6 +742,8 @@ def _detect_layout(path: Path, options: TableOptions) -> _Layout:
     other = next((what for mark, what in _OTHER_FORMATS.items() if start.startswith(mark)), None)
     if re.match(rb"\s*<(!doctype|html|table|\?xml)", start, re.IGNORECASE):
         other = "an HTML or XML page"
+    elif re.match(rb'\s*(\[\s*)?\{\s*"', start):
+        other = "JSON"
     if other is not None:
         raise DataFormatError(
             f"{quote_path(path)} must be a text file, such as CSV, got {other}. Give the file the "
@@ -701,7 +771,8 @@ def _detect_columns(path: Path, options: TableOptions, sample: str, layout: _Lay
     """Return the layout with the delimiter and the lines above the column names."""
     notes = layout.notes
     plain = _QUOTED.sub(lambda match: "q" if len(match[0]) > 2 else "", sample)
-    lines = re.split(r"\r\n|\r|\n", plain)[:_SAMPLE_LINES]
+    all_lines = re.split(r"\r\n|\r|\n", plain)
+    lines = all_lines[:_SAMPLE_LINES]
     likely = options.delimiter or _detect_delimiter("\n".join(lines[len(lines) // 2 :]))
     n_titles = count_title_rows([line.split(likely) for line in lines])
     if n_titles:
@@ -716,14 +787,24 @@ def _detect_columns(path: Path, options: TableOptions, sample: str, layout: _Lay
             f"{quote_path(path)} must have {quote(found)} between its columns, as the "
             f"option delimiter says, got {quote(likely)}. Leave the option out."
         )
+    counts = [line.count(found) for line in lines]
     widths = [line.count(found) + 1 - line.endswith(found) for line in lines]
     has_tail = len(lines) > 1 and all(line.endswith(found) for line in lines[1:])
     has_tail &= len(set(widths)) == 1 and not lines[0].endswith(found)
+    has_rownames = len({line.split(found)[0] for line in lines}) == len(lines) and not has_tail
+    has_rownames &= len(lines) > 2 and {*counts[1:]} == {counts[0] + 1}
+    if has_rownames:
+        notes += ("table: the first column has no name; its cells are read as ids",)
+    cut = [line for line in all_lines[n_titles:-1] if 0 < line.count(found) < counts[0]]
+    if cut and counts[0] in counts[1:]:
+        listed = list_names("table: lines with fewer cells than names are filled with gaps:", cut)
+        notes += (f"{listed}; check for line breaks in cells without quotes",)
     filled = [f"{line} " for line in lines if re.search(r"\w", line)]
     is_padded = found in "".join(filled) and found != " "
     is_padded &= all(line.count(f"{found} ") == line.count(found) for line in filled)
     layout = dataclasses.replace(layout, delimiter=found, notes=notes, n_titles=n_titles)
-    return dataclasses.replace(layout, has_tail=has_tail, is_padded=is_padded)
+    layout = dataclasses.replace(layout, has_tail=has_tail, n_blank=int(has_rownames))
+    return dataclasses.replace(layout, is_padded=is_padded)
 
 
 def count_title_rows(rows: Sequence[Sequence[str]]) -> int:
@@ -731,7 +812,8 @@ def count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     width = max(map(len, rows))
     filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
     is_remark = [(row[0][:1] == "#" and len(row) < width) or row[0] == "sep=" for row in rows]
-    n_titles = next((k for k, n in enumerate(filled) if n > 1 and not is_remark[k]), 0)
+    is_names = [n > 1 and 2 * n >= len(row) for n, row in zip(filled, rows)]
+    n_titles = next((k for k, names in enumerate(is_names) if names and not is_remark[k]), 0)
     is_title = n_titles > 0 and bool(rows[0][0].strip())
     is_title &= width > 2 or is_remark[0] or len(rows[0]) < 2
     has_names = not any(re.match(r"[+-]?[\d.]", cell.strip()) for cell in rows[n_titles])
@@ -751,6 +833,8 @@ def _scan_text(path: Path, encoding: str) -> tuple[str, bool]:
             block = file.read(_BLOCK)
             try:
                 text = decoder.decode(block, final=not block)
+                if "\0" in text:
+                    raise UnicodeDecodeError(encoding, block, block.find(0), 0, "NUL")
             except UnicodeError as error:
                 place = n_bytes + int(getattr(error, "start", 0))
                 raise DataFormatError(
@@ -781,8 +865,12 @@ def _detect_delimiter(sample: str) -> str:
     even = {mark: n[0] for mark, n in counts.items() if n and n[0] and len(set(n[:-1])) <= 1}
     found = even or {mark: n[0] for mark, n in counts.items() if n and n[0]}
     if not found and len(lines) > 1:
-        rare = {mark: {line.count(mark) for line in lines} for mark in _RARE_DELIMITERS}
-        found = {mark: max(n) for mark, n in rare.items() if len(n) == 1 and max(n)}
+        rare = {mark: {line.count(mark) for line in lines[1:]} for mark in _RARE_DELIMITERS}
+        found = {  # without the name of the row names, as R writes tables
+            mark: max(n)
+            for mark, n in rare.items()
+            if len(n) == 1 and 0 < max(n) - lines[0].count(mark) + 1 <= 2 and max(n)
+        }
     return max(found, key=lambda mark: found[mark], default=",")
 
 
@@ -815,7 +903,7 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
     if 2 * len(blank) > len(names) or not names:
         raise DataFormatError(
             f"{quote_path(path)} must name every column in its first line, got none for column "
-            f"{blank[0] + 1 if blank else 1}."
+            f"{blank[0] + 1 if blank else 1}. Name it, or remove the column."
         )
     for place in blank:
         names[place] = f"column {place + 1}"

@@ -16,7 +16,13 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean
-from glnn.data.edges import describe_unknown, match_ids, read_edges, refuse_unknown
+from glnn.data.edges import (
+    describe_unknown,
+    id_finder,
+    match_ids,
+    read_edges,
+    refuse_unknown,
+)
 from glnn.data.encode import TableEncoder, fit_column, is_named_like_id, is_unique
 from glnn.data.files import quote, quote_path, wrap_parse_errors
 from glnn.data.node_data import (
@@ -26,7 +32,7 @@ from glnn.data.node_data import (
     ids_from_text,
     is_whole_number,
 )
-from glnn.data.table_files import read_frame, unescape_formula
+from glnn.data.table_files import read_first_row, read_frame, unescape_formula
 from glnn.data.table_text import (
     DEFAULT_OPTIONS,
     TableOptions,
@@ -433,7 +439,9 @@ def _read_labels(
     path: Path, index: dict[str, int], options: TableOptions
 ) -> tuple[list[str], list[str]]:
     """Return label texts in the order of ``index``, and the ids that are not in it."""
-    frame = read_frame(path, options, select_text=lambda names: names)
+    first, find_id = read_first_row(path, options), id_finder(index)
+    has_names = len(first) < 2 or not any(find_id(cell) in index for cell in first[:2])
+    frame = read_frame(path, options, select_text=lambda names: names, header=has_names)
     names, where = list(map(str, frame)), quote_path(path)
     if len(names) < 2:
         raise DataFormatError(
@@ -459,5 +467,5 @@ def _read_labels(
     for row, cell in zip(rows, strip_cells(frame[label])):
         if row >= 0:
             labels[row] = unescape_formula(cell)
-    refuse_unknown(path, unknown, options.on_unknown)
+    refuse_unknown(path, unknown, options.on_unknown, index)
     return labels, unknown

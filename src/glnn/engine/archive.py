@@ -58,17 +58,16 @@ class Packer:
 
     def pack(self, value: Any, name: str = "") -> Any:
         """Return JSON values; arrays are stored under names that begin with ``name``."""
+        if value is None or type(value) in (bool, int, float, str):  # most are: a history
+            return value
         if sp.issparse(value):
             self._store_csr(sp.csr_matrix(value), name)
             return {"$csr": name}
         if isinstance(value, Tensor):
             self.arrays[name] = value.detach().cpu().numpy()
             return {"$tensor": name}
-        if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
-            return {"$text": [_check_text(text, name) for text in value.tolist()]}
         if isinstance(value, np.ndarray):
-            self.arrays[name] = value
-            return {"$array": name}
+            return self._store_array(value, name)
         if dataclasses.is_dataclass(value):
             names = [field.name for field in dataclasses.fields(value)]
             return {
@@ -90,6 +89,12 @@ class Packer:
         if self._partition is None or f"{type(value).__name__}.{field}" not in _SHARDED:
             return part
         return self._partition.gather(part)
+
+    def _store_array(self, array: np.ndarray, name: str) -> dict[str, Any]:
+        if array.dtype.kind in "OU":
+            return {"$text": [_check_text(text, name) for text in array.tolist()]}
+        self.arrays[name] = array
+        return {"$array": name}
 
     def _store_csr(self, csr: sp.csr_matrix, name: str) -> None:
         for part in ("data", "indices", "indptr"):
@@ -231,7 +236,7 @@ def write_checked_json(path: Path, kind: str, version: int, page: Mapping[str, A
     """Write a JSON file atomically, with its kind, version and checksum."""
     page = {"format": kind, "version": version, **page}
     with atomic_write(path) as file:
-        file.write(json.dumps({_CHECKSUM: _page_digest(page), **page}, indent=1))
+        file.write(json.dumps({_CHECKSUM: _page_digest(page), **page}))  # indent takes ten times
 
 
 def read_checked_json(

@@ -40,7 +40,7 @@ from glnn.solver.certificate import Certificate
 FORMAT, VERSION, PAGE = "glnn-checkpoint", 6, "checkpoint.json"
 
 # A state inside a fold is written if it takes at most this share of the time since the last one.
-SHARE = 0.05
+SHARE = 0.02
 
 Page = dict[str, Any]
 

@@ -15,8 +15,15 @@ from glnn.engine.settings import HeadSettings
 from glnn.engine.tasks import Labels, RampedTask, build_head
 from glnn.graph.adjacency import GraphOperator
 from glnn.nn.features import Features
-from glnn.nn.losses import consistency, cross_entropy, softmax_by_class
-from glnn.nn.row_heads import RowNet
+from glnn.nn.losses import (
+    cross_entropy,
+    cross_entropy_gradient,
+    distance_gradient,
+    softmax_by_class,
+    squared_distance_loss,
+    view_targets,
+)
+from glnn.nn.row_heads import LinearNet, RowNet
 
 # The pool of rows
 
@@ -153,24 +160,39 @@ class RowTask(RampedTask):
         self.gate = _default_gate(labels.n_classes) if settings.gate is None else settings.gate
 
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
-        """Return the weighted terms on a new mini-batch."""
-        s = self.settings
-        picked = self._draw_labels()
-        batch = self._pool[self._add_others(picked)]
-        logits = self.module.views(batch, s.n_views, self._noise)
-        known = self._labels
-        weights = None if known.weights is None else known.weights[picked]
-        loss = cross_entropy(logits, None, known.classes[picked], weights=weights)
-        terms = {"cross_entropy": loss}
+        """Return the weighted terms on a new mini-batch; a linear head also gets its gradients."""
+        s, net = self.settings, self.module
+        if isinstance(net, LinearNet):
+            return self._set_linear_gradients(net, ramp)
+        batch, classes, weights = self._draw_batch()
+        logits = net.views(batch, s.n_views, self._noise)
+        terms = {"cross_entropy": cross_entropy(logits, None, classes, weights=weights)}
         if s.consistency_weight:
-            by_class, temperature = known.class_weights, s.consistency_temperature
             views = softmax_by_class(logits)
-            factors = self.target_factors(views, views.shape[1])
-            agreement = consistency(
-                views, temperature, self.gate, class_weights=by_class, factors=factors
-            )
+            agreement = squared_distance_loss(views, *self._view_targets(views))
             terms["consistency"] = s.consistency_weight * ramp * agreement
         return terms
+
+    @torch.inference_mode()
+    def _set_linear_gradients(
+        self, net: LinearNet, ramp: float | Float[Tensor, ""]
+    ) -> dict[str, Float[Tensor, ""]]:
+        s, (batch, classes, weights) = self.settings, self._draw_batch()
+        logits, trace = net.trace_views(batch, s.n_views, self._noise)
+        loss, gradient = cross_entropy_gradient(logits, classes, weights)
+        terms = {"cross_entropy": loss}
+        if s.consistency_weight:
+            views, factor = softmax_by_class(logits), s.consistency_weight * ramp
+            targets = self._view_targets(views)
+            terms["consistency"], more = distance_gradient(views, *targets, factor)
+            gradient += more
+        net.set_gradients(gradient, trace)
+        return terms
+
+    def _view_targets(self, views: Float[Tensor, "v b c"]) -> tuple[Tensor, Tensor]:
+        """Return the targets of the agreement of views, and the weights of the rows."""
+        shares = self._labels.class_weights, self.target_factors(views, views.shape[1])
+        return view_targets(views, self.settings.consistency_temperature, self.gate, *shares)
 
     def validate(self, validation: Labels) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return loss and accuracy on the validation nodes, from their rows of the pool."""
@@ -183,6 +205,12 @@ class RowTask(RampedTask):
         """Return one group: weight decay applies to all parameters, column scales included."""
         parameters = list(self.module.parameters())
         return [{"params": parameters, "weight_decay": self.settings.weight_decay}]
+
+    def _draw_batch(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the rows of a mini-batch, labelled ones first, and their classes and weights."""
+        picked, known = self._draw_labels(), self._labels
+        weights = None if known.weights is None else known.weights[picked]
+        return self._pool[self._add_others(picked)], known.classes[picked], weights
 
     def _draw_labels(self) -> Tensor:
         """Draw labelled rows without replacement; return all of them if they are few."""

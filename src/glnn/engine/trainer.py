@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.adam import adam
 
 from glnn.engine.callbacks import Callback, History, Record, notify_stage
 from glnn.engine.tasks import Labels, RampedTask, TrainingTask
@@ -22,13 +21,14 @@ from glnn.exceptions import GlnnError, SlowPathWarning
 # Gradients and Adam
 
 _ADAM: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
-_ADAM |= {"fused": True, "amsgrad": False, "maximize": False}
+_ADAM |= {"amsgrad": False, "maximize": False}
 
 
 class Adam:
     """Fused ``torch.optim.Adam`` on parameter groups with an optional ``weight_decay`` each.
 
-    It calls PyTorch's functional form: the optimiser class imports PyTorch's compiler.
+    It calls PyTorch's kernel: the optimiser class imports PyTorch's compiler, and its functional
+    form takes as long again on a few numbers.
     """
 
     def __init__(self, groups: Sequence[dict[str, Any]], learning_rate: float) -> None:
@@ -51,9 +51,9 @@ class Adam:
                 continue
             parameters, means, squares, steps = (list(column) for column in zip(*given))
             grads = [parameter.grad for parameter in parameters]
-            rates = {"lr": self._learning_rate, "weight_decay": weight_decay}
-            options = {"capturable": parameters[0].is_cuda, **rates, **_ADAM}
-            adam(parameters, grads, means, squares, [], steps, **options)
+            torch._foreach_add_(steps, 1)
+            rates = {"lr": self._learning_rate, "weight_decay": weight_decay, **_ADAM}
+            torch._fused_adam_(parameters, grads, means, squares, [], steps, **rates)
 
 
 def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> None:
@@ -64,8 +64,7 @@ def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> None:
     grads = [p.grad for p in parameters if p.grad is not None]
     norm = torch.cat([grad.reshape(-1) for grad in grads]).norm()
     factor = (max_norm / (norm + 1e-6)).clamp_(max=1.0)
-    for grad in grads:
-        grad.mul_(factor)
+    torch._foreach_mul_(grads, factor)
 
 
 class _Epochs:
@@ -93,14 +92,17 @@ class _Epochs:
     def _set_gradients(self, terms: Mapping[str, Tensor]) -> Tensor:
         """Set the gradients of the terms' sum, and return the terms' values.
 
-        No autograd node outlives this call.
+        No autograd node outlives this call. Terms without one come with their gradients set.
         """
         values = torch.stack(list(terms.values()))
+        if not values.requires_grad:
+            return values
         found = torch.autograd.grad(values.sum(), self._parameters, allow_unused=True)
         for parameter, gradient in zip(self._parameters, found):  # Adam needs their own memory
             parameter.grad = None if gradient is None else gradient.contiguous()
         return values.detach()
 
+    @torch.inference_mode()
     def _step(self) -> None:
         if self._task.max_gradient is not None:
             clip_gradients(self._parameters, self._task.max_gradient)

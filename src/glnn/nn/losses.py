@@ -34,12 +34,12 @@ def cross_entropy(
     else:
         chosen = logits.index_select(1, nodes) if logits.is_cuda else logits[:, nodes]
     picked = chosen.reshape(-1, logits.shape[-1])
-    known = labels.repeat(len(logits))
+    known = torch.cat([labels] * len(logits))  # repeat takes several times as long
     if weights is None:
         total = functional.cross_entropy(picked, known, reduction="sum")
     else:
         each = functional.cross_entropy(picked, known, reduction="none")
-        total = (each * weights.repeat(len(logits))).sum()
+        total = (each * torch.cat([weights] * len(logits))).sum()
     return total / max(1, len(logits) * (len(labels) if n_labels is None else n_labels))
 
 
@@ -159,9 +159,64 @@ def consistency(
     ``n_nodes`` is :math:`N` over all processes, if some nodes are in others; ``factors`` are those
     of :class:`ShareAlignment`.
     """
+    target, weight = view_targets(views, temperature, gate, class_weights, factors)
+    return squared_distance_loss(views, target, weight, n_nodes)
+
+
+def view_targets(
+    views: Float[Tensor, "v n c"],
+    temperature: float,
+    gate: float,
+    class_weights: Float[Tensor, "c"] | None = None,
+    factors: Float[Tensor, "c"] | None = None,
+) -> tuple[Float[Tensor, "n c"], Bool[Tensor, "n"] | Float[Tensor, "n"]]:
+    """Return targets and weights of the nodes in :func:`consistency`."""
     mean = rescale(average_views(views), factors)
-    weight = gate_weights(mean, gate, class_weights)
-    return squared_distance_loss(views, temper(mean, temperature), weight, n_nodes)
+    return temper(mean, temperature), gate_weights(mean, gate, class_weights)
+
+
+def cross_entropy_gradient(
+    logits: Float[Tensor, "v n c"],
+    labels: Int[Tensor, "l"],
+    weights: Float[Tensor, "l"] | None = None,
+) -> tuple[Float[Tensor, ""], Float[Tensor, "v n c"]]:
+    """Return :func:`cross_entropy` of the first rows and its gradient by the logits.
+
+    The logits must not require a gradient.
+    """
+    n_views, _, n_classes = logits.shape
+    log_p = logits[:, : len(labels)].reshape(-1, n_classes).log_softmax(-1)
+    known, count = torch.cat([labels] * n_views), max(1, n_views * len(labels))
+    for_log = torch.zeros_like(log_p).scatter_(1, known[:, None], -1 / count)
+    if weights is None:
+        total = functional.nll_loss(log_p, known, reduction="sum")
+    else:
+        repeated = torch.cat([weights] * n_views)
+        total = (functional.nll_loss(log_p, known, reduction="none") * repeated).sum()
+        for_log.mul_(repeated[:, None])
+    found = torch.ops.aten._log_softmax_backward_data(for_log, log_p, -1, log_p.dtype)
+    gradient = torch.zeros_like(logits, memory_format=torch.contiguous_format)
+    gradient[:, : len(labels)] = found.view(n_views, -1, n_classes)
+    return total / count, gradient
+
+
+def distance_gradient(
+    views: Float[Tensor, "v n c"],
+    target: Float[Tensor, "n c"],
+    weight: Bool[Tensor, "n"] | Float[Tensor, "n"],
+    factor: float | Float[Tensor, ""],
+) -> tuple[Float[Tensor, ""], Float[Tensor, "v n c"]]:
+    """Return a factor times :func:`squared_distance_loss`, and its gradient by the logits.
+
+    ``views`` are those of :func:`softmax_by_class`.
+    """
+    by_class, scale = views.mT, 1 / (len(views) * len(target))
+    difference = by_class - target.mT
+    weighted = difference * weight.to(difference.dtype)
+    loss = difference.mul_(weighted).sum().mul_(scale) * factor
+    given = weighted * (2 * scale * torch.as_tensor(factor, dtype=views.dtype, device=views.device))
+    found = torch.ops.aten._softmax_backward_data(given, by_class, -2, views.dtype)
+    return loss, found.mT
 
 
 def smoothness_of_predictions(

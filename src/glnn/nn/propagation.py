@@ -38,7 +38,7 @@ class _RandomViews(torch.autograd.Function):
             columns = slice(v * width, (v + 1) * width)
             torch.mul(view.product(first), mask, out=masked[:, columns])
         hidden = adj_hat.sum_of_powers(masked, n_steps).div_(n_steps + 1)
-        hidden.add_(first_bias.repeat(n_views)).relu_()
+        hidden.add_(torch.cat([first_bias] * n_views)).relu_()
         if dropout:
             hidden.mul_(keep_mask(hidden, dropout, generator))
         ctx.save_for_backward(hidden, second)

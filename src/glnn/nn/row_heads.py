@@ -5,7 +5,7 @@ of few nodes only. For predictions the layer is applied to the features of all n
 outputs are propagated, which is equivalent.
 """
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -65,6 +65,9 @@ def normalize_batch(batch: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
     return centred.mul_((centred.square().mean(0) + 1e-5).rsqrt())
 
 
+LinearTrace = tuple[Tensor, Tensor | None, Tensor]  # normalised rows, mask, their product
+
+
 class LinearNet(nn.Module):
     r"""Logits :math:`N(S X)\,W + b`, :math:`S = \frac{1}{K+1} \sum_k P^k` of a random walk.
 
@@ -99,14 +102,37 @@ class LinearNet(nn.Module):
         self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
     ) -> Float[Tensor, "v b c"]:
         """Return the logits of several passes over standardised rows with different dropout."""
-        mask = None
+        return self.trace_views(batch, n_views, generator)[0]
+
+    def trace_views(
+        self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
+    ) -> tuple[Float[Tensor, "v b c"], LinearTrace]:
+        r"""Return :math:`((\gamma \circ z + \beta) \circ m) W^\top + b` of several masks :math:`m`.
+
+        Also returns what :meth:`set_gradients` needs: a step on a few rows is mostly overhead, and
+        autograd would take a third of it.
+        """
+        mask, norm = None, self.norm
         if self.dropout:
             mask = keep_mask(batch.new_empty(n_views, *batch.shape), self.dropout, generator)
-        norm = self.norm
-        logits: Tensor = _LinearViews.apply(
-            norm.scale, norm.shift, self.weight, self.bias, normalize_batch(batch), mask, n_views
-        )  # type: ignore[no-untyped-call]
-        return logits
+        normalized = normalize_batch(batch)
+        columns = torch.addcmul(norm.shift, normalized, norm.scale)
+        masked = columns.expand(n_views, -1, -1) if mask is None else columns * mask
+        masked = masked.reshape(-1, batch.shape[1])
+        logits = (self.weight @ masked.T).T.add_(self.bias)
+        return logits.view(n_views, len(batch), -1), (normalized, mask, masked)
+
+    @torch.no_grad()
+    def set_gradients(self, for_logits: Float[Tensor, "v b c"], trace: LinearTrace) -> None:
+        """Set the gradients of the parameters, given that of the logits of the views."""
+        normalized, mask, masked = trace
+        flat = for_logits.reshape(len(masked), -1)
+        for_columns = (flat @ self.weight).view(-1, *normalized.shape)
+        if mask is not None:
+            for_columns.mul_(mask)
+        summed = for_columns.sum(0)
+        self.norm.scale.grad, self.norm.shift.grad = (summed * normalized).sum(0), summed.sum(0)
+        self.weight.grad, self.bias.grad = flat.T @ masked, flat.sum(0)
 
     def row_logits(self, rows: Float[Tensor, "b d"]) -> Float[Tensor, "b c"]:
         """Return the logits of standardised rows without dropout."""
@@ -118,43 +144,6 @@ class LinearNet(nn.Module):
         scale, shift = self.norm.fold_affine()
         columns = x @ (scale * self.weight).T.contiguous()
         return mean_of_powers(walk, columns, self.n_steps) + (self.weight @ shift + self.bias)
-
-
-class _LinearViews(torch.autograd.Function):
-    r"""Logits :math:`((\gamma \circ z + \beta) \circ m)\,W^\top + b` of several masks :math:`m`.
-
-    The gradient is written out: a step on a few rows is mostly overhead, and this halves it.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        scale: Tensor,
-        shift: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        normalized: Float[Tensor, "b d"],
-        mask: Float[Tensor, "v b d"] | None,
-        n_views: int,
-    ) -> Tensor:
-        columns = torch.addcmul(shift, normalized, scale)
-        masked = columns.expand(n_views, -1, -1) if mask is None else columns * mask
-        masked = masked.reshape(-1, len(scale))
-        ctx.save_for_backward(weight, normalized, masked)
-        ctx.mask = mask
-        logits = (weight @ masked.T).T.add_(bias)
-        return logits.view(n_views, len(normalized), -1)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        weight, normalized, masked = ctx.saved_tensors
-        flat = grads[0].reshape(len(masked), -1)
-        for_columns = (flat @ weight).view(-1, *normalized.shape)
-        if ctx.mask is not None:
-            for_columns.mul_(ctx.mask)
-        summed = for_columns.sum(0)
-        for_shift, for_scale = summed.sum(0), (summed * normalized).sum(0)
-        return for_scale, for_shift, flat.T @ masked, flat.sum(0), None, None, None
 
 
 class HopsNet(nn.Module):
