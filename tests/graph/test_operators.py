@@ -50,7 +50,6 @@ def test_products_and_gradients_are_those_of_the_whole_graph(
         own = x.detach()[part.rows].clone().requires_grad_()
         product = rows @ own
         (product + 2 * rows.sum_of_powers(own, 3)).square().sum().backward()
-        assert rows.n_nodes == part.n_rows
         return product.detach(), own.grad, rows.row_sums()
 
     products, gradients, sums = (torch.cat(parts) for parts in zip(*together(size, work)))
@@ -190,7 +189,7 @@ def test_rows_of_powers_propagate_to_their_nodes_and_their_transpose_from_them(s
     part = Partition(symmetric.shape[0])
     adj_hat = normalize_graph_rows(symmetric, part, dtype=torch.float64)[1]
     nodes = torch.tensor([7, 0, 40])
-    rows = PowerRows.of(normalize_graph_rows(symmetric, part)[1], nodes, n_steps)
+    rows = PowerRows.of(normalize_graph_rows(symmetric, part)[1], nodes, n_steps, 83)
     x = torch.randn(83, 3, generator=torch.Generator().manual_seed(0))
     whole = adj_hat.sum_of_powers(x.double(), n_steps).float()
     assert_close(rows.sum_of_powers(x, n_steps), whole[nodes], atol=1e-5, rtol=1e-5)

@@ -52,10 +52,6 @@ class ExtendedGraph(GraphOperator):
         whole.sort_indices()
         self._matrix = CsrMatrix.from_scipy(whole, dtype=torch.float64)
 
-    @property
-    def n_nodes(self) -> int:  # noqa: D102
-        return len(self._matrix)
-
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         return self._matrix.spmm(x)
 

@@ -15,14 +15,7 @@ from glnn.engine.settings import HeadSettings
 from glnn.engine.tasks import Labels, RampedTask, build_head
 from glnn.graph.adjacency import GraphOperator
 from glnn.nn.features import Features
-from glnn.nn.losses import (
-    cross_entropy,
-    cross_entropy_gradient,
-    distance_gradient,
-    softmax_by_class,
-    squared_distance_loss,
-    view_targets,
-)
+from glnn.nn.losses import cross_entropy, softmax_by_class, squared_distance_loss, view_targets
 from glnn.nn.row_heads import LinearNet, RowNet
 
 # The pool of rows
@@ -161,32 +154,16 @@ class RowTask(RampedTask):
 
     def terms(self, ramp: float | Float[Tensor, ""]) -> dict[str, Float[Tensor, ""]]:
         """Return the weighted terms on a new mini-batch; a linear head also gets its gradients."""
-        s, net = self.settings, self.module
+        s, net, (batch, classes, weights) = self.settings, self.module, self._draw_batch()
+        factor, drawn = s.consistency_weight * ramp, (batch, s.n_views, self._noise)
         if isinstance(net, LinearNet):
-            return self._set_linear_gradients(net, ramp)
-        batch, classes, weights = self._draw_batch()
-        logits = net.views(batch, s.n_views, self._noise)
+            targets = self._view_targets if s.consistency_weight else None
+            return net.set_loss_gradients(*drawn, classes, weights, targets, factor)
+        logits = net.views(*drawn)
         terms = {"cross_entropy": cross_entropy(logits, None, classes, weights=weights)}
         if s.consistency_weight:
             views = softmax_by_class(logits)
-            agreement = squared_distance_loss(views, *self._view_targets(views))
-            terms["consistency"] = s.consistency_weight * ramp * agreement
-        return terms
-
-    @torch.inference_mode()
-    def _set_linear_gradients(
-        self, net: LinearNet, ramp: float | Float[Tensor, ""]
-    ) -> dict[str, Float[Tensor, ""]]:
-        s, (batch, classes, weights) = self.settings, self._draw_batch()
-        logits, trace = net.trace_views(batch, s.n_views, self._noise)
-        loss, gradient = cross_entropy_gradient(logits, classes, weights)
-        terms = {"cross_entropy": loss}
-        if s.consistency_weight:
-            views, factor = softmax_by_class(logits), s.consistency_weight * ramp
-            targets = self._view_targets(views)
-            terms["consistency"], more = distance_gradient(views, *targets, factor)
-            gradient += more
-        net.set_gradients(gradient, trace)
+            terms["consistency"] = factor * squared_distance_loss(views, *self._view_targets(views))
         return terms
 
     def _view_targets(self, views: Float[Tensor, "v b c"]) -> tuple[Tensor, Tensor]:

@@ -292,10 +292,10 @@ class ClassifierTask(RampedTask):
         is_small = self.peers.size == 1 and n_rows * self.n_nodes <= _MAX_ROW_NUMBERS
         if s.head != "propagation" or not s.uses_labels_alone or not is_small:
             return
-        self._labelled_rows = PowerRows.of(self.adj_hat, nodes, s.n_steps)
+        self._labelled_rows = PowerRows.of(self.adj_hat, nodes, s.n_steps, self.n_nodes)
         if validation is not None:
             chosen = validation.nodes.to(nodes.device)
-            self._validation_rows = PowerRows.of(self.adj_hat, chosen, s.n_steps)
+            self._validation_rows = PowerRows.of(self.adj_hat, chosen, s.n_steps, self.n_nodes)
 
     def validate(self, validation: Labels) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return loss and accuracy on the validation nodes, propagating to them alone."""
@@ -387,10 +387,6 @@ class RecordingGraph(GraphOperator):
         self._graph = graph
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
-
-    @property
-    def n_nodes(self) -> int:  # noqa: D102
-        return self._graph.n_nodes
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         out = self._graph @ x

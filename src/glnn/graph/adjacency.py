@@ -12,11 +12,6 @@ from torch import Tensor
 class GraphOperator(ABC):
     """A linear operator on signals over the nodes of a graph."""
 
-    @property
-    @abstractmethod
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-
     @abstractmethod
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         r"""Return :math:`A x`."""
@@ -43,7 +38,8 @@ class DenseAdjacency(GraphOperator):
         self._matrix = matrix
 
     @property
-    def n_nodes(self) -> int:  # noqa: D102
+    def n_nodes(self) -> int:
+        """Number of nodes."""
         return len(self._matrix)
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:

@@ -43,11 +43,6 @@ class GraphRows(GraphOperator):
         block = sp.csr_matrix((block.data, places, block.indptr), shape=shape)
         return cls(CsrMatrix.from_scipy(block, device, dtype), RowExchange(layout, wanted, device))
 
-    @property
-    def n_nodes(self) -> int:
-        """Number of rows of this process."""
-        return len(self.matrix)
-
     def row_sums(self) -> Float[Tensor, "n"]:
         """Return the sums of this process's rows."""
         ones = self.matrix.values.new_ones(self.matrix.n_columns, 1)
@@ -84,16 +79,13 @@ class PowerRows(GraphOperator):
         self._rows = rows
 
     @classmethod
-    def of(cls, adj: GraphOperator, nodes: Int[Tensor, "r"], n_steps: int) -> "PowerRows":
+    def of(
+        cls, adj: GraphOperator, nodes: Int[Tensor, "r"], n_steps: int, n_nodes: int
+    ) -> "PowerRows":
         """Propagate to these nodes; a row of the symmetric sum is one of its columns."""
-        columns = torch.zeros(adj.n_nodes, len(nodes), device=nodes.device)
+        columns = torch.zeros(n_nodes, len(nodes), device=nodes.device)
         columns[nodes, torch.arange(len(nodes), device=nodes.device)] = 1.0
         return cls(adj.sum_of_powers(columns, n_steps).T.contiguous())
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of rows."""
-        return len(self._rows)
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "r d"]:
         return self._rows @ x
@@ -138,10 +130,6 @@ class RandomWalk(GraphOperator):
         self._adj = GraphRows.of(block, layout, **kind)
         degree = self._adj.row_sums()
         self._inverse_degree = torch.where(degree > 0, 1 / degree.clamp_min(1e-30), 0.0)[:, None]
-
-    @property
-    def n_nodes(self) -> int:  # noqa: D102
-        return self._adj.n_nodes
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         return (self._adj @ x) * self._inverse_degree

@@ -5,15 +5,17 @@ of few nodes only. For predictions the layer is applied to the features of all n
 outputs are propagated, which is equivalent.
 """
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from glnn.graph.adjacency import GraphOperator
 from glnn.nn.features import Features, apply_dropout, keep_mask
+from glnn.nn.losses import cross_entropy_gradient, distance_gradient, softmax_by_class
 from glnn.nn.propagation import mean_of_powers
 
 
@@ -66,6 +68,7 @@ def normalize_batch(batch: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
 
 
 LinearTrace = tuple[Tensor, Tensor | None, Tensor]  # normalised rows, mask, their product
+ViewTargets = Callable[[Tensor], tuple[Tensor, Tensor]]  # from views to targets and weights
 
 
 class LinearNet(nn.Module):
@@ -121,6 +124,28 @@ class LinearNet(nn.Module):
         masked = masked.reshape(-1, batch.shape[1])
         logits = (self.weight @ masked.T).T.add_(self.bias)
         return logits.view(n_views, len(batch), -1), (normalized, mask, masked)
+
+    @torch.inference_mode()
+    def set_loss_gradients(
+        self,
+        batch: Float[Tensor, "b d"],
+        n_views: int,
+        generator: torch.Generator,
+        classes: Int[Tensor, "l"],  # of the first rows
+        weights: Float[Tensor, "l"] | None,  # of these labels
+        targets_of: ViewTargets | None,  # of the agreement of views; ``None``: they need not agree
+        factor: float | Float[Tensor, ""],  # on their agreement
+    ) -> dict[str, Float[Tensor, ""]]:
+        """Return the terms of the loss on a mini-batch, and set the gradients of the parameters."""
+        logits, trace = self.trace_views(batch, n_views, generator)
+        loss, gradient = cross_entropy_gradient(logits, classes, weights)
+        terms = {"cross_entropy": loss}
+        if targets_of is not None:
+            views = softmax_by_class(logits)
+            terms["consistency"], more = distance_gradient(views, *targets_of(views), factor)
+            gradient += more
+        self.set_gradients(gradient, trace)
+        return terms
 
     @torch.no_grad()
     def set_gradients(self, for_logits: Float[Tensor, "v b c"], trace: LinearTrace) -> None:
