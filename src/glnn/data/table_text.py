@@ -528,7 +528,7 @@ def read_text_table(
 ) -> pd.DataFrame:
     """Read the table of a text file; see :func:`glnn.data.table_files.read_frame`."""
     layout = _detect_layout(path, options)
-    first = map(_plain_text, _read_first_cells(path, layout))
+    first = map(plain_text, _read_first_cells(path, layout))
     cells = (
         *[""] * layout.n_blank,
         *(cell.strip() if layout.is_padded else cell for cell in first),
