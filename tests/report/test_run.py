@@ -132,6 +132,8 @@ def test_folds_judge_without_test_labels_or_where_they_are_asked_for(judged_run,
     own, tested = judged_run[0].source, Source("blobs", labels_per_class=3)
     assert [has_estimate(own, folds) for folds in (None, 3, 0)] == [True, True, False]
     assert [has_estimate(tested, folds) for folds in (None, 3, 0)] == [False, True, False]
+    plans = [Run(own, FitOptions(folds=folds, rivals="auto")).describe_plan() for folds in (3, 0)]
+    assert ["rival" in plan for plan in plans] == [True, False]
     (tmp_path / "single.csv").write_text("id,x,label\na,1,u\nb,2,v\nc,3,\n")
     assert not has_estimate(Source(str(tmp_path / "single.csv")), 3)
 

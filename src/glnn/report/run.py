@@ -162,7 +162,9 @@ class Run:
     def describe_plan(self) -> str:
         """Return what will be done, and without a GPU about how long the fit takes."""
         data = self.source.data
-        n_rivals = len(choose_rivals(self.options.rivals, has_graph=data.graph is not None))
+        is_scored = self.has_estimate or self.source.split.test.size > 0
+        rivals = choose_rivals(self.options.rivals, has_graph=data.graph is not None)
+        n_rivals = len(rivals) if is_scored else 0
         counted = ((self.n_hidden_folds, "fold"), (n_rivals, "rival"))
         parts = ["one fit", *(f"{n} {what}{'s' * (n > 1)}" for n, what in counted if n)]
         seconds = self.n_epochs * (_EPOCH_SECONDS + _NODE_SECONDS * data.n_nodes)
