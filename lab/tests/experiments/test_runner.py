@@ -180,7 +180,7 @@ def test_cells_are_counted_once_by_method_and_data_set():
     cells = [Cell(m, "cora", s, "public") for m in ("glnn", "gcn") for s in (0, 1)]
     plan = make_plan([*cells, cells[0]], [])
     assert dict(plan.n_cells) == {("glnn", "cora"): 2, ("gcn", "cora"): 2}
-    assert (plan.methods, plan.datasets) == (["glnn", "gcn"], ["cora"])
+    assert plan.methods == ["glnn", "gcn"]
     assert (plan.n_unknown, plan.seconds_left) == (4, 0.0)
 
 
