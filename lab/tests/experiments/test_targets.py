@@ -55,7 +55,7 @@ def test_runs_of_two_targets_are_the_same_cells():
 def test_the_accuracy_target_has_every_setting_and_every_part():
     target = get_target("accuracy")
     goals = [goal for block in target.blocks for goal in block.goals]
-    assert len(goals) == 4 + 3 + 1 + 3 + 3 + 2 + 6 + 4 + 2 + 6 + 6 + 4 + 3
+    assert len(goals) == 4 + 2 + 1 + 3 + 3 + 2 + 6 + 4 + 2 + 6 + 6 + 4 + 3
     assert len({goal.setting for goal in goals}) == len(goals)
     for block, entries in target.choose():
         places = {(entry.dataset, entry.value) for entry in entries}
