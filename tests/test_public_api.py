@@ -1,6 +1,7 @@
 """What users may rely on: the public names, how little an import costs, where terms come from."""
 
 import inspect
+import os
 import subprocess
 import sys
 import tomllib
@@ -55,6 +56,15 @@ def test_importing_the_package_does_not_import_what_is_slow():
     slow = ("torch", "sklearn", "scipy", "numpy", "networkx", "matplotlib")
     code = f"import sys, glnn; print([name for name in {slow} if name in sys.modules])"
     assert in_a_fresh_interpreter(code) == "[]"
+
+
+@pytest.mark.parametrize("given", [None, "ACTIVE"])
+def test_waiting_threads_do_not_spin_unless_the_user_wants_it(given):
+    env = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    env |= {} if given is None else {"OMP_WAIT_POLICY": given}
+    code = "import glnn, os; print(os.environ['OMP_WAIT_POLICY'])"
+    found = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert found.stdout.strip() == (given or "PASSIVE")
 
 
 def test_the_version_is_written_in_one_place():

@@ -1,6 +1,7 @@
 """Learn a graph from data and labels, and classify its nodes."""
 
 import gc
+import os
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from glnn.solver import Certificate as Certificate
     from glnn.solver import LearnedGraph as LearnedGraph
     from glnn.solver import learn_graph as learn_graph
+
+# Threads that spin while they wait take the processor from other programs, and each other. OpenMP
+# reads this when PyTorch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 try:
     __version__ = version("glnn")

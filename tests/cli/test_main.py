@@ -1,4 +1,3 @@
-import os
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -49,16 +48,6 @@ def test_wrong_data_are_answered_before_pytorch_is_imported(tmp_path):
     assert outcome.stdout == f"{[2] * len(WRONG)} False\n"
     for line, words in zip(outcome.stderr.splitlines(), WRONG.values(), strict=True):
         assert words in line
-
-
-@pytest.mark.parametrize("given", [None, "ACTIVE"])
-def test_waiting_threads_do_not_spin_unless_the_user_wants_it(given):
-    env = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
-    code = (
-        "import os; main(['--help']); print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
-    )
-    found = fresh(code, env=env if given is None else env | {"OMP_WAIT_POLICY": given})
-    assert found.stdout.split()[-2:] == [given or "PASSIVE", "False"]
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported():

@@ -1,7 +1,6 @@
 """The command ``glnn``: all subcommands, and errors as one line with an exit code."""
 
 import gc
-import os
 import shlex
 import sys
 import warnings
@@ -112,9 +111,6 @@ def _options(
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command; return 0 on success, 1 for a failure, 2 for bad input."""
-    # Threads that spin while they wait take the processor from other programs, and each other.
-    # PyTorch reads this when it is imported.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     thresholds = gc.get_threshold()
     gc.set_threshold(100_000)  # collections every 700 objects slow down imports by a quarter
     with warnings.catch_warnings():
