@@ -104,6 +104,27 @@ def test_the_keyboard_alone_suffices(studio):
     assert session.now.labels == {"row 0": "birch"}
 
 
+def test_the_next_row_is_shown_when_keys_count_for_it(studio):
+    tab, held = studio(), []
+
+    def hold(route):
+        if '"label"' in route.request.post_data and not held:
+            held.append((route, route.fetch()))
+        else:
+            route.continue_()
+
+    tab.route("**/act", hold)
+    first = tab.locator("#row-title").inner_text()
+    tab.keyboard.press("1")
+    wait_for(tab, "#counts", "1 of 60 rows labelled")  # by the news, before the answer
+    assert tab.locator("#row-title").inner_text() == first
+    (route, answer), *_ = held
+    route.fulfill(response=answer)
+    api.expect(tab.locator("#row-title")).not_to_have_text(first, timeout=60_000)
+    press(tab, "1")
+    wait_for(tab, "#counts", "2 of 60 rows labelled")
+
+
 def test_a_row_that_was_asked_for_is_shown_though_newer_news_came_first(studio):
     tab, held = studio(), []
     press(tab, "1")

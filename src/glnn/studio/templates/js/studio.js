@@ -96,7 +96,10 @@ async function makeStudio(root, link) {
   by("new").addEventListener("click", () => openNaming(root));
   by("keys").addEventListener("click", () => by("help").showModal());
   listenToStudioKeys(root, (key) => keys.get(key), (value) => answer("label", { value }));
-  await link.listen(async () => take(await send({ act: "state" })), fail);
+  await link.listen(async () => {
+    const state = await send({ act: "state" });
+    take(state, isBusy ? card : undefined); // the answer under way shows the next row, for which keys count
+  }, fail);
 }
 
 // Counts, the fit, the verdict and the curve.
