@@ -19,6 +19,7 @@ from glnn.engine.archive import (
 )
 from glnn.engine.fit import fit_problem
 from glnn.engine.model import ExtendedGraph, Model, NewNodes, digest_rows, lookup_training_rows
+from glnn.engine.rounds import correct
 from glnn.engine.settings import HeadSettings, resolve_settings
 from glnn.engine.tasks import build_head
 from glnn.exceptions import CheckpointError, GraphWarning, InputError
@@ -50,7 +51,8 @@ def new_rows(problem):
 
 def alone(model, track):
     """The model of one of its tracks."""
-    return dataclasses.replace(model, tracks=(dataclasses.replace(track, weight=1.0),))
+    track = dataclasses.replace(track, weight=1.0)
+    return dataclasses.replace(model, tracks=(track,), correction=None)
 
 
 @pytest.mark.parametrize("with_graph", [True, False])
@@ -147,9 +149,11 @@ def test_new_rows_get_the_weighted_mean_of_what_the_tracks_say(problem, model, w
         warnings.simplefilter("ignore", GraphWarning)  # features alone do not need links
         single = [alone(model, track).predict_proba(rows, links) for track in model.tracks]
     found = model.predict_proba(rows, links)
-    np.testing.assert_allclose(found, np.average(single, axis=0, weights=weights), rtol=1e-12)
+    mixed = np.average(single, axis=0, weights=weights)
+    assert model.correction is not None
+    np.testing.assert_allclose(found, correct(mixed, model.correction), rtol=1e-12)
     for one in single:
-        assert np.abs(one - found).max() > 1e-6
+        assert np.abs(one - mixed).max() > 1e-6
 
 
 def test_new_rows_far_off_the_scale_of_the_training_rows_are_refused(problem):

@@ -11,7 +11,7 @@ from glnn.distributed import Partition
 from glnn.engine.fit import fit_problem
 from glnn.engine.fit_problem import FitProblem, hide_labels
 from glnn.engine.inputs import Scaling
-from glnn.engine.rounds import Rounds, fit_weights
+from glnn.engine.rounds import Rounds, correct, fit_correction, fit_weights
 from glnn.engine.settings import resolve_settings
 from glnn.engine.steps import Steps
 from glnn.engine.tasks import Labels
@@ -75,6 +75,99 @@ def answering(monkeypatch, blocks):
         return asked
 
     return set_answers
+
+
+# Correction of the classes
+
+
+def log_loss(probabilities, classes):
+    return -np.log(probabilities[np.arange(len(classes)), classes]).mean()
+
+
+def confused(n_nodes, seed):
+    """Return predictions that mostly take class 2 for class 1, and the true classes."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(0, 3, n_nodes)
+    claimed = np.where((classes == 2) & (rng.random(n_nodes) < 0.9), 1, classes)
+    probabilities = rng.dirichlet(np.ones(3), n_nodes) * 0.4 + 0.6 * np.eye(3)[claimed]
+    probabilities[classes == 2] += [0.05, 0, 0.1]
+    return probabilities / probabilities.sum(1, keepdims=True), classes
+
+
+def test_a_correction_finds_classes_that_are_mistaken_for_each_other():
+    (found, known), (new, classes) = confused(300, 0), confused(2000, 1)
+    corrected = correct(new, fit_correction(found, known, np.ones(300), 0.25))
+    np.testing.assert_allclose(corrected.sum(1), 1)
+    before, after = (new.argmax(1) == classes).mean(), (corrected.argmax(1) == classes).mean()
+    assert after > before + 0.05
+    assert log_loss(corrected, classes) < log_loss(new, classes) - 0.1
+
+
+def test_a_correction_is_the_minimum_of_its_loss():
+    rng = np.random.default_rng(0)
+    probabilities, classes, each = (
+        rng.dirichlet(np.ones(3), 40),
+        rng.integers(0, 3, 40),
+        rng.random(40),
+    )
+    found = fit_correction(probabilities, classes, each, 0.25)
+
+    def loss(correction):
+        change = correction - np.eye(4, 3)
+        logs = np.log(correct(probabilities, correction)[np.arange(40), classes])
+        return (change**2).sum() / 0.5 - each @ logs
+
+    for step in rng.normal(size=(20, 4, 3)):
+        assert loss(found) <= loss(found + 0.01 * step) + 1e-9
+
+
+def test_without_labels_or_variance_nothing_is_corrected():
+    probabilities = np.random.default_rng(0).dirichlet(np.full(4, 50.0), 30)
+    none = np.empty(0, dtype=np.int64)
+    for labelled, variance in ((none, 0.25), (np.arange(30), 1e-12)):
+        args = (
+            probabilities[labelled],
+            np.zeros(len(labelled), dtype=np.int64),
+            np.ones(len(labelled)),
+        )
+        correction = fit_correction(*args, variance)
+        np.testing.assert_allclose(correct(probabilities, correction), probabilities, atol=1e-6)
+
+
+def test_validation_labels_take_no_part_in_their_own_held_out_predictions(
+    problem, all_tracks_count
+):
+    rounds = rounds_of(problem)
+    mixture = rounds.run(rounds.start())
+    held_out, labels = mixture.held_out, problem.validation
+    np.testing.assert_array_equal(held_out.nodes, labels.nodes)
+    np.testing.assert_array_equal(held_out.classes, labels.classes)
+    assert not held_out.folds.any()  # all are predicted by one training
+    classes = labels.classes.clone()
+    classes[0] = 1 - classes[0]
+    changed = Labels(labels.nodes, classes, 60, 2)
+    other = rounds_of(dataclasses.replace(problem, validation=changed))
+    # the same networks, whose epochs these labels do not choose
+    progress = rounds.start()
+    for state in mixture.states:
+        progress = rounds._record(progress, state)
+    progress = dataclasses.replace(progress, kept=NAMES)
+    before, after = (each._held_out(progress).probabilities for each in (rounds, other))
+    same = np.abs(before - after).max(1) == 0
+    assert same[0] and same[::5].all() and not same.all()
+
+
+def test_folds_have_no_correction_and_a_setting_switches_it_off(problem, unwatched):
+    settings = resolve_settings("default", changes=SHORT)
+    assert fit_problem(unwatched, settings, seed=0).model.correction is None
+    result = fit_problem(problem, settings, seed=0)
+    assert result.model.correction.shape == (3, 2)
+    n_labels = len(problem.validation)
+    assert result.choices["class correction"] == f"fitted to {n_labels} validation labels"
+    off = fit_problem(problem, resolve_settings(settings, {"correction": 0}), seed=0)
+    assert off.model.correction is None and "class correction" not in off.choices
+    corrected = correct(off.model.distributions, result.model.correction)
+    np.testing.assert_allclose(corrected, result.model.distributions)
 
 
 # Weights
@@ -151,9 +244,9 @@ def test_the_weights_are_those_of_the_last_rounds_on_the_validation_nodes(
     np.testing.assert_allclose(mixture.weights, own / own.sum())
     assert list(mixture.weights) == sorted(mixture.weights, reverse=True)
     parts = [state.probabilities for state in mixture.states]
-    np.testing.assert_allclose(mixture.probabilities, np.tensordot(mixture.weights, parts, 1))
+    mixed = np.tensordot(mixture.weights, parts, 1)
+    np.testing.assert_allclose(mixture.probabilities, correct(mixed, mixture.correction))
     np.testing.assert_allclose(mixture.probabilities.sum(1), 1)
-    assert mixture.held_out is None
 
 
 @pytest.mark.parametrize("has_validation", [True, False])

@@ -49,7 +49,10 @@ def test_validation_nodes_calibrate_at_no_cost(blobs):
     chosen = np.arange(30)
     model = GLNNClassifier(**QUICK).fit(X, y, validation=chosen)
     np.testing.assert_array_equal(model.held_out_.hidden_nodes, chosen)
-    assert model.held_out_.probabilities is model.raw_distributions_
+    # their labels have corrected the classes, so each fifth is predicted without its own
+    raw, held_out = model.raw_distributions_, model.held_out_.probabilities
+    np.testing.assert_array_equal(held_out[30:], raw[30:])
+    assert (held_out != raw)[:30].any()
 
 
 def test_sets_and_suspects_need_no_fit_and_effects_of_labels_show_their_fits(

@@ -168,7 +168,7 @@ def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
         if state.task is not None
     )
     return FitResult(
-        _make_model(steps, tracks, shown.adjacency, probabilities),
+        _make_model(steps, tracks, shown.adjacency, probabilities, mixture.correction),
         mixture.all_weights,
         steps.history,
         summarize_choices(steps.problem, mixture, shown),
@@ -179,12 +179,17 @@ def _make_result(steps: Steps, mixture: Mixture) -> FitResult:
 
 
 def _make_model(
-    steps: Steps, tracks: tuple[FittedTrack, ...], adjacency: Any, probabilities: np.ndarray
+    steps: Steps,
+    tracks: tuple[FittedTrack, ...],
+    adjacency: Any,
+    probabilities: np.ndarray,
+    correction: np.ndarray | None = None,
 ) -> Model:
     return Model(
         steps.settings,
         steps.scaling,
         tracks,
+        correction,
         adjacency,
         None if steps.given is None else steps.given.prior,
         probabilities,
@@ -243,6 +248,9 @@ def summarize_choices(
     choices: dict[str, float | str] = {
         "mixture": ", ".join(f"{state.track.name} {weight:.0%}" for state, weight in parts)
     }
+    if mixture.correction is not None and problem.validation is not None:
+        n_labels = len(problem.validation)
+        choices["class correction"] = f"fitted to {n_labels} validation labels"
     if problem.graph is not None:
         trust = sum(w for s, w in zip(mixture.states, mixture.weights) if s.track.sees_graph)
         choices["given graph"] = f"trusted to {trust:.0%}"

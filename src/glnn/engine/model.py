@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from glnn.distributed import Partition
 from glnn.engine.inputs import Scaling
-from glnn.engine.rounds import mix
+from glnn.engine.rounds import correct, mix
 from glnn.engine.settings import FitSettings, HeadSettings
 from glnn.engine.tasks import build_head
 from glnn.exceptions import GraphWarning, InputError
@@ -189,6 +189,7 @@ class Model:
     settings: FitSettings
     scaling: Scaling
     tracks: tuple[FittedTrack, ...]  # whose predictions are mixed, the heaviest first
+    correction: np.ndarray | None  # of the classes that the mixture predicts
     adjacency: sp.csr_matrix  # the learned graph of the heaviest track that learns one
     prior: sp.csr_matrix | None  # the prior graph made of the given one
     distributions: np.ndarray  # class probabilities of the training nodes
@@ -301,7 +302,8 @@ class Model:
             signal, _ = self.structure.split(columns)
             scaled = append_columns(scaled, columns).astype(np.float32)
         found = [self._predict_by(track, signal, scaled, links) for track in self.tracks]
-        return mix(found, [track.weight for track in self.tracks])
+        mixed = mix(found, [track.weight for track in self.tracks])
+        return correct(mixed, self.correction)
 
     def _predict_by(self, track: FittedTrack, signal: Any, scaled: Any, links: Any) -> np.ndarray:
         """Return class probabilities by one track.

@@ -13,6 +13,9 @@ its tracks :math:`t`. The weights maximise
 over the simplex: a sum over labelled nodes :math:`v` whose labels did not train the tracks, and
 one more label in favour of each track, which makes the weights alike where labels are few. The
 floor :math:`\varepsilon = 0.01` keeps a few confident mistakes from deciding.
+
+With validation nodes, their labels then correct the classes of the mixture, see
+:func:`fit_correction`.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +23,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float64
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 
+from glnn._utils import map_row_blocks
 from glnn.engine.settings import Track
 from glnn.engine.steps import FitState, IsHopeless, Steps
 
@@ -69,6 +75,50 @@ def mix(parts: Sequence[np.ndarray], weights: Sequence[float]) -> np.ndarray:
     return total
 
 
+# Correction of the classes
+
+
+def fit_correction(
+    probabilities: Float64[np.ndarray, "v c"],
+    classes: np.ndarray,
+    label_weights: Float64[np.ndarray, "v"],
+    variance: float,
+) -> Float64[np.ndarray, "c+1 c"]:
+    r"""Return the matrix :math:`W` and, as its last row, the offsets :math:`b` of a correction.
+
+    The corrected probabilities are :math:`\mathrm{softmax}(W^\top \ln p + b)`. :math:`W` and
+    :math:`b` maximise the likelihood of the labels times a prior: the entries of :math:`W - I` and
+    :math:`b` are normal with mean 0 and this variance. The problem is convex.
+    """
+    inputs, n_classes = _take_logs(probabilities), probabilities.shape[1]
+    identity, places = np.eye(n_classes + 1, n_classes), np.arange(len(classes))
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        change = flat.reshape(identity.shape)
+        logs = log_softmax(inputs @ (identity + change), 1)
+        error = np.exp(logs)
+        error[places, classes] -= 1
+        value = np.square(change).sum() / (2 * variance) - label_weights @ logs[places, classes]
+        slope = inputs.T @ (label_weights[:, None] * error) + change / variance
+        return float(value), slope.ravel()
+
+    best = minimize(loss, np.zeros(identity.size), jac=True, method="L-BFGS-B").x
+    return np.asarray(identity + best.reshape(identity.shape))
+
+
+def correct(probabilities: np.ndarray, correction: np.ndarray | None) -> np.ndarray:
+    """Return corrected class probabilities; without a correction they stay as they are."""
+    if correction is None:
+        return probabilities
+    return map_row_blocks(lambda rows: softmax(_take_logs(rows) @ correction, 1), probabilities)
+
+
+def _take_logs(probabilities: np.ndarray) -> np.ndarray:
+    """Return the logarithms of class probabilities, and a column of ones."""
+    logs = np.log(np.maximum(probabilities, _LEAST))
+    return np.column_stack([logs, np.ones(len(logs))])
+
+
 # The rounds
 
 Save = Callable[["Progress"], None]
@@ -93,12 +143,14 @@ class Mixture:
     states: tuple[FitState, ...]
     weights: tuple[float, ...]
     all_weights: dict[str, float]  # of every track, those that were given up included
+    correction: np.ndarray | None = None  # of the classes
     held_out: "HeldOutLabels | None" = None
 
     @property
     def probabilities(self) -> np.ndarray:
         """The class probabilities of the mixture."""
-        return mix([state.probabilities for state in self.states], self.weights)
+        mixed = mix([state.probabilities for state in self.states], self.weights)
+        return correct(mixed, self.correction)
 
     @property
     def shown(self) -> FitState | None:
@@ -133,8 +185,10 @@ class Rounds:
         validation, folds = steps.problem.validation, steps.problem.folds
         known = validation or steps.problem.labels
         parts: list[np.ndarray] = []  # places of the labels that judge each training
+        # prior variance of the correction of the classes, which folds do not have
+        self._correction = 0.0 if validation is None else steps.settings.correction
         if validation is not None:
-            parts = [np.arange(len(known))] if len(self.tracks) > 1 else []
+            parts = [np.arange(len(known))] if len(self.tracks) > 1 or self._correction else []
         elif folds is not None:
             parts = [np.searchsorted(known.nodes.numpy(), hidden) for hidden in folds.hidden]
         self._last = 0 if validation is not None else len(parts)  # the training on all labels
@@ -251,32 +305,60 @@ class Rounds:
 
     def _mix(self, progress: Progress) -> Mixture:
         """Return the tracks that count with their weights, which sum to one."""
-        found = fit_weights(*self._evidence(progress, self.entries))
+        every = np.arange(len(self.nodes))
+        found = fit_weights(*self._evidence(progress, [every]))
         weights = {track.name: float(weight) for track, weight in zip(self.tracks, found)}
         states = sorted(
             (state for state in progress.states if state.track.name in progress.kept),
             key=lambda state: -weights[state.track.name],
         )
         shares = np.array([weights[state.track.name] for state in states])
-        held_out = self._held_out(progress) if self._last else None
-        return Mixture(tuple(states), tuple((shares / shares.sum()).tolist()), weights, held_out)
+        correction = self._fit_correction(progress, every) if self._correction else None
+        return Mixture(
+            tuple(states),
+            tuple((shares / shares.sum()).tolist()),
+            weights,
+            correction,
+            self._held_out(progress) if self.entries else None,
+        )
+
+    def _mix_judged(
+        self, progress: Progress, found_on: np.ndarray, entries: np.ndarray
+    ) -> np.ndarray:
+        """Return what a mixture says of some entries, its weights found on others."""
+        weights = fit_weights(*self._evidence(progress, [found_on]))
+        if not self._last:  # in folds, tracks that were given up have predicted some labels too
+            weights = weights * [track.name in progress.kept for track in self.tracks]
+        judged = progress.judged[:, entries]
+        shares = weights[:, None] * judged.any(2)  # 0 where a track was not asked
+        return np.asarray((shares[..., None] * judged).sum(0) / shares.sum(0)[:, None])
+
+    def _fit_correction(self, progress: Progress, entries: np.ndarray) -> np.ndarray:
+        mixed = self._mix_judged(progress, entries, entries)
+        weights = self.label_weights[entries]
+        return fit_correction(mixed, self.classes[entries], weights, self._correction)
 
     def _held_out(self, progress: Progress) -> HeldOutLabels:
-        """Return what mixtures say of the labels that were hidden in folds.
+        """Return what mixtures say of the labels that judge.
 
         The weights for a fold are found on the other folds, so that no label takes part in its own
-        prediction. A label that was hidden several times has the mean of its predictions.
+        prediction, and so is the correction for each fifth of the validation nodes. A label that
+        was hidden several times has the mean of its predictions.
         """
         nodes, place, times = np.unique(self.nodes, return_inverse=True, return_counts=True)
         mixed, fold = np.zeros((len(nodes), progress.judged.shape[2])), np.zeros_like(nodes)
-        for number in reversed(range(len(self.entries))):  # the first fold of a label is kept
-            own = self.entries[number]
+        parts = self.entries if self._last else self._split_validation()
+        for number in reversed(range(len(parts))):  # the first fold of a label is kept
+            own = parts[number]
             others = np.flatnonzero(~np.isin(self.nodes, self.nodes[own]))
-            weights = fit_weights(*self._evidence(progress, [others]))
-            judged = progress.judged[:, own]
-            shares = weights[:, None] * judged.any(2)  # 0 where a track was not asked
-            mixed[place[own]] += (shares[..., None] * judged).sum(0) / shares.sum(0)[:, None]
-            fold[place[own]] = number
+            predicted = self._mix_judged(progress, others, own)
+            if self._correction:
+                predicted = correct(predicted, self._fit_correction(progress, others))
+            mixed[place[own]] += predicted
+            fold[place[own]] = number if self._last else 0  # one training for all of them
         classes = np.zeros_like(nodes)
         classes[place] = self.classes
         return HeldOutLabels(nodes, classes, mixed / times[:, None], fold)
+
+    def _split_validation(self) -> list[np.ndarray]:
+        return [np.arange(k, len(self.nodes), 5) for k in range(min(5, len(self.nodes)))]

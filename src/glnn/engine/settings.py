@@ -148,6 +148,8 @@ class FitSettings:
     scaling: ScalingName = "auto"  # of the features
     trims: bool = False  # whether "auto" trims columns of their own units
     seeks_structure: bool = False  # signal "structure" where features say nothing
+    # with validation nodes: prior variance of the correction of the classes; 0: none is made
+    correction: float = 0.0
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, SCALINGS)
@@ -221,6 +223,8 @@ class FitSettings:
             check_choice(name, value, CHOICES[name])
         if name == "scaling":
             return dataclasses.replace(self, scaling=value)
+        if name == "correction":
+            return dataclasses.replace(self, correction=check_number(name, value, low=0))
         if name in field_names(HeadSettings):
             learning = any(track.learns for track in (*self.tracks, *self.no_graph))
             return self.map_tracks(
@@ -372,6 +376,7 @@ _DEFAULT = FitSettings(
     ),
     trims=True,
     seeks_structure=True,
+    correction=0.25,
 )
 _PAPER_GRAPH = GraphSettings(weights=Weights.paper(1.0), signal="idf", task_weight=1.0, n_rounds=3)
 _PAPER = FitSettings(
@@ -405,7 +410,13 @@ _LITERAL = FitSettings(
 PRESETS = {"default": _DEFAULT, "paper": _PAPER, "literal": _LITERAL}
 
 
-SETTING_NAMES = ("scaling", "tracks", *field_names(GraphSettings), *field_names(HeadSettings))
+SETTING_NAMES = (
+    "scaling",
+    "correction",
+    "tracks",
+    *field_names(GraphSettings),
+    *field_names(HeadSettings),
+)
 
 
 def check_setting_name(name: str) -> None:

@@ -38,9 +38,15 @@ def score_rivals(
     Returns the scores, and notes on rivals that failed or used a part of the data only. A rival is
     left out after its first fold if all folds together would take more than ``max_seconds``.
     ``weights`` are bootstrap weights; ``progress`` is called with the title of each rival before
-    it starts.
+    it starts. Rivals train on the labels of the validation nodes too, of which the fit also makes
+    more than a choice of the epoch.
     """
-    problem = replace(problem, features=choose_storage(comparable_features(problem.features)))
+    problem = replace(
+        problem,
+        features=choose_storage(comparable_features(problem.features)),
+        train=np.union1d(problem.train, problem.validation),
+        validation=problem.validation[:0],
+    )
     scores, notes = [], []
     for rival in rivals:
         if progress is not None:

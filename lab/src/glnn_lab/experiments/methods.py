@@ -149,6 +149,12 @@ _VARIANTS = (
         is_variant=True,
     ),
     Method(
+        "glnn-without-correction",
+        "without class correction",
+        _estimator("default", correction=0.0),
+        is_variant=True,
+    ),
+    Method(
         "glnn-features-only",
         "without the given graph",
         _estimator("default", uses_graph=False),
