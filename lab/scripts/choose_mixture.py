@@ -93,8 +93,13 @@ def choose_tracks(
     return tuple(both)  # type: ignore[return-value]
 
 
-def score(run: Run, floor: float = 0.01, prior: float = 1.0, **tracks: Any) -> float:
-    """Return the accuracy in percent of the mixture on labels that took no part in its weights."""
+def score(
+    run: Run, floor: float = 0.01, prior: float = 1.0, variance: float = 0.0, **tracks: Any
+) -> float:
+    """Return the accuracy in percent of the mixture on labels that took no part in its weights.
+
+    ``variance`` is that of the prior of the correction of the classes.
+    """
     judged, kept = choose_tracks(run, **tracks)
     classes = run["classes"]
 
@@ -102,22 +107,32 @@ def score(run: Run, floor: float = 0.01, prior: float = 1.0, **tracks: Any) -> f
         right = np.maximum(judged[:, places, classes[places]].T, floor)
         return rounds.fit_weights(right, np.full(len(places), 1 / prior))
 
+    def predict(places: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """Return the classes of new nodes; weights and correction are found on some labels."""
+        weights = weigh(places)
+        mixed = np.tensordot(weights, new, 1)
+        if variance:
+            own, each = np.tensordot(weights, judged[:, places], 1), np.ones(len(places))
+            found = rounds.fit_correction(own, classes[places], each, variance)
+            mixed = rounds.correct(mixed, found)
+        return np.asarray(mixed.argmax(1))
+
     if not run["is judged by halves"]:
-        weights = weigh(np.arange(len(classes)))
-        predicted = np.tensordot(weights, kept, 1).argmax(1)
+        predicted = predict(np.arange(len(classes)), kept)
         return 100 * float((predicted == run["kept"]).mean())
     found = []
     for seed in range(4):
         order = np.random.default_rng(seed).permutation(len(classes))
         half = len(order) // 2
         for own, rest in ((order[:half], order[half:]), (order[half:], order[:half])):
-            predicted = np.tensordot(weigh(own), judged[:, rest], 1).argmax(1)
+            predicted = predict(own, judged[:, rest])
             found.append(100 * float((predicted == classes[rest]).mean()))
     return float(np.mean(found))
 
 
 RULES: dict[str, Callable[[Run], float]] = {
     "as it is": score,
+    "corrected": lambda run: score(run, variance=0.25),
     "floor 0.1": lambda run: score(run, floor=0.1),
     "3 prior labels": lambda run: score(run, prior=3.0),
     "equal": lambda run: score(run, prior=1e6),

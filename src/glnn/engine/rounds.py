@@ -22,9 +22,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from jaxtyping import Float64
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from glnn._utils import map_row_blocks
 from glnn.engine.settings import Track
@@ -90,20 +91,25 @@ def fit_correction(
     :math:`b` maximise the likelihood of the labels times a prior: the entries of :math:`W - I` and
     :math:`b` are normal with mean 0 and this variance. The problem is convex.
     """
-    inputs, n_classes = _take_logs(probabilities), probabilities.shape[1]
-    identity, places = np.eye(n_classes + 1, n_classes), np.arange(len(classes))
+    n_classes, places = probabilities.shape[1], torch.arange(len(classes))
+    inputs, each = torch.from_numpy(_take_logs(probabilities)), torch.from_numpy(label_weights)
+    known, identity = torch.from_numpy(classes), torch.eye(n_classes + 1, n_classes).double()
+    # The columns of logarithms resemble each other, so L-BFGS takes its steps in coordinates in
+    # which the curvature is about the same in all directions.
+    gram = (inputs.T * each) @ inputs / n_classes
+    basis = torch.linalg.cholesky((gram + torch.eye(n_classes + 1) / variance).inverse())
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        change = flat.reshape(identity.shape)
-        logs = log_softmax(inputs @ (identity + change), 1)
-        error = np.exp(logs)
-        error[places, classes] -= 1
-        value = np.square(change).sum() / (2 * variance) - label_weights @ logs[places, classes]
-        slope = inputs.T @ (label_weights[:, None] * error) + change / variance
-        return float(value), slope.ravel()
+        change = basis @ torch.from_numpy(flat).view_as(identity)
+        logs = (inputs @ (identity + change)).log_softmax(1)
+        value = change.square().sum() / (2 * variance) - each @ logs[places, known]
+        error = logs.exp_()
+        error[places, known] -= 1
+        slope = inputs.T @ (each[:, None] * error) + change / variance
+        return value.item(), (basis.T @ slope).view(-1).numpy()
 
-    best = minimize(loss, np.zeros(identity.size), jac=True, method="L-BFGS-B").x
-    return np.asarray(identity + best.reshape(identity.shape))
+    best = minimize(loss, np.zeros(identity.numel()), jac=True, method="L-BFGS-B").x
+    return np.asarray(identity + basis @ torch.from_numpy(best).view_as(identity))
 
 
 def correct(probabilities: np.ndarray, correction: np.ndarray | None) -> np.ndarray:

@@ -1,10 +1,12 @@
-"""Accuracy with and without aligned targets, on few labels: public draws, and uneven tables.
+"""Accuracy and log-loss of the default with other values of a setting.
 
-    python lab/scripts/compare_alignment.py cora/n_per_class=3 uneven/0.1/even --seeds 100-103
+    python lab/scripts/compare_settings.py cora/n_per_class=3 --set correction=0,0.1,0.5
+    python lab/scripts/compare_settings.py uneven/0.1/even --set alignment=0 --seeds 100-103
 
-Cases are those of ``develop.py``, and ``uneven/SHARE/HOW``: a generated table of 600 rows in two
-classes, the smaller of which has this share; eight labels are drawn ``even``, four of each class,
-or at ``random``, at least one of each. Accuracy is that on the nodes to choose by.
+A setting of the heads changes all tracks. Cases are those of ``develop.py``, and
+``uneven/SHARE/HOW``: a generated table of 600 rows in two classes, the smaller of which has this
+share; eight labels are drawn ``even``, four of each class, or at ``random``, at least one of each.
+Measured on the nodes to choose by.
 """
 
 import argparse
@@ -17,33 +19,40 @@ from joblib import Parallel, delayed
 
 from glnn import GLNNClassifier
 from glnn.data import NodeData, Split
-from glnn.engine.settings import PRESETS, FitSettings, Track
+from glnn.engine.settings import PRESETS, FitSettings, HeadSettings, Track, field_names
 from glnn_lab.experiments.datasets import load_cell
 from glnn_lab.experiments.machine import use_threads
 from glnn_lab.experiments.methods import visible_labels
 
 
 def main() -> None:
-    """Run both variants on every case and seed."""
+    """Run the default and its variants on every case and seed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="+")
+    parser.add_argument("--set", required=True, metavar="NAME=VALUE,VALUE", help="a number each")
     parser.add_argument("--seeds", default="100-103", help="first and last; below 200")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     first, last = (int(part) for part in options.seeds.split("-"))
     if not 0 <= first <= last < 200:
         parser.error("seeds must lie below 200: later ones are for reported results.")
+    name, _, values = options.set.partition("=")
+    variants = {"default": PRESETS["default"]}
+    variants |= {
+        f"{name}={v}": change(PRESETS["default"], name, float(v)) for v in values.split(",")
+    }
     for case in options.cases:
         runs = Parallel(n_jobs=options.jobs)(
-            delayed(run)(case, seed) for seed in range(first, last + 1)
+            delayed(run)(case, seed, list(variants.values())) for seed in range(first, last + 1)
         )
-        aligned, other = np.array(runs).T
-        for name, each in (("aligned", aligned), ("not aligned", other)):
-            print(f"{case:36} {name:12} {describe(each, aligned - each)}", flush=True)
+        accuracy, loss = np.moveaxis(np.array(runs), 0, -1)
+        for number, title in enumerate(variants):
+            text = describe(accuracy[number], accuracy[0] - accuracy[number])
+            print(f"{case:28} {title:16} {text}, log-loss {loss[number].mean():.3f}", flush=True)
 
 
-def run(case: str, seed: int) -> tuple[float, float]:
-    """Return the accuracy in percent with and without aligned targets."""
+def run(case: str, seed: int, variants: list[FitSettings]) -> list[list[float]]:
+    """Return the accuracies in percent of some settings, and their log-losses."""
     if case.startswith("uneven/"):
         _, share, how = case.split("/")
         data, split = make_uneven_table(float(share), how == "even", seed)
@@ -52,19 +61,28 @@ def run(case: str, seed: int) -> tuple[float, float]:
         data, split = load_cell(cell)
         if not has_validation:
             split = dataclasses.replace(split, val=np.empty(0, np.int64))
-    nodes, default = nodes_to_choose_by(data, split), PRESETS["default"]
+    nodes = nodes_to_choose_by(data, split)
     found = []
-    for settings in (default, default.map_tracks(switch_off)):
+    for settings in variants:
         with use_threads(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = fit(settings, data, split, seed)
-        found.append(100 * float((model.transduction_ == data.labels)[nodes].mean()))
-    return found[0], found[1]
+            probabilities = fit(settings, data, split, seed).label_distributions_[nodes]
+        classes = data.labels[nodes]
+        own = np.maximum(probabilities[np.arange(len(nodes)), classes], 1e-12)
+        right = probabilities.argmax(1) == classes
+        found.append([100 * float(right.mean()), float(-np.log(own).mean())])
+    return [list(each) for each in zip(*found)]
 
 
-def switch_off(track: Track) -> Track:
-    """Return a track without aligned targets."""
-    return dataclasses.replace(track, head=dataclasses.replace(track.head, alignment=0.0))
+def change(settings: FitSettings, name: str, value: float) -> FitSettings:
+    """Return settings with another value of one, in all tracks if it is one of the heads."""
+    if name not in field_names(HeadSettings):
+        return settings.replace_setting(name, value)
+
+    def change_track(track: Track) -> Track:
+        return dataclasses.replace(track, head=dataclasses.replace(track.head, **{name: value}))
+
+    return settings.map_tracks(change_track)
 
 
 def fit(settings: FitSettings, data: NodeData, split: Split, seed: int) -> GLNNClassifier:
