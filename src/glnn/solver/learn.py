@@ -188,22 +188,7 @@ def learn_graph(
     >>> learned.certificate.converged
     True
     """
-    return solve_graph(
-        GraphRequest(
-            X,
-            graph,
-            n_neighbors=n_neighbors,
-            weights=weights,
-            reading=reading,
-            signal=signal,
-            predictions=predictions,
-            prior=prior,
-            support=support,
-            n_candidates=n_candidates,
-            terms=terms,
-            device=device,
-        )
-    )
+    return solve_graph(GraphRequest(**locals()))  # every argument by its name
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
