@@ -102,6 +102,7 @@ Settings = Mapping[str, Any] | FitSettings
 
 _P = ParamSpec("_P")
 _SETTING = "settings__"  # prefix of the names of single settings, as in scikit-learn
+_OWN_SETTINGS = ("n_neighbors", "tracks", "n_rounds", "n_epochs")  # which are parameters, too
 
 
 def suggest_parameters(init: Callable[_P, None]) -> Callable[_P, None]:
@@ -362,11 +363,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.row_names_ = resolve_row_names(X, y, ids)
             X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
         plan, problem = run_everywhere(
-            peers,
-            lambda: (
-                self._resolve_parameters(),
-                self._make_problem(X, y, validation, peers, sample_weight),
-            ),
+            peers, lambda: self._prepare(X, y, validation, peers, sample_weight)
         )
         settings = plan["settings"]
         warn_of_class_minus_one(given)
@@ -408,7 +405,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model was fitted with a graph; with them every row is treated as a new node. After a fit
         without features ``X`` is ``None``: all training rows, or the new rows of ``links``.
         """
-        raw = self._raw_proba(X, links)
+        raw = self._raw_proba(X, links)  # says so if there was no fit
         return self.calibration_.apply(raw)
 
     def predict(self, X: Any, links: Any = None) -> np.ndarray:
@@ -653,24 +650,11 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    def _resolve_parameters(self) -> dict[str, Any]:
-        """Check the parameters; return settings, seed, device and callbacks of a fit."""
-        return {
-            "settings": self._resolve_settings(),
-            "seed": self._resolve_seed(),
-            "device": check_device(self.device),
-            "callbacks": self._resolve_callbacks(),
-        }
-
     def _resolve_settings(self) -> FitSettings:
-        base: Any = self.preset
-        changes = self._settings_by_name()
-        if isinstance(self.settings, FitSettings):
-            base = self.settings
-        for name in ("n_neighbors", "tracks", "n_rounds", "n_epochs"):
-            if getattr(self, name) is not None:
-                changes[name] = getattr(self, name)
-        return resolve_settings(base, changes)
+        base: Any = self.settings if isinstance(self.settings, FitSettings) else self.preset
+        own = {name: getattr(self, name) for name in _OWN_SETTINGS}
+        given = {name: value for name, value in own.items() if value is not None}
+        return resolve_settings(base, self._settings_by_name() | given)
 
     def _settings_by_name(self) -> dict[str, Any]:
         """Return a copy of ``settings``; empty for a ``FitSettings``."""
@@ -721,10 +705,15 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.graph_, self.prior_graph_ = model.gather("adjacency"), model.gather("prior")
         self.n_iter_ = len(history)
 
-    def _make_problem(
-        self, X: Any, y: Any, validation: Any, peers: Peers, sample_weight: Any = None
-    ) -> FitProblem:
-        """Check the arguments of ``fit`` except the graph, and encode the labels."""
+    def _prepare(
+        self, X: Any, y: Any, validation: Any, peers: Peers, sample_weight: Any
+    ) -> tuple[dict[str, Any], FitProblem]:
+        """Check parameters and arguments of ``fit`` except the graph, and encode the labels.
+
+        Returns settings, seed, device and callbacks by name, and the problem.
+        """
+        plan = {"settings": self._resolve_settings(), "seed": self._resolve_seed()}
+        plan |= {"device": check_device(self.device), "callbacks": self._resolve_callbacks()}
         X = self._check_features(X, reset=True)
         if y is None:
             raise InputError("GLNNClassifier requires y to be passed, but the target y is None.")
@@ -745,7 +734,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels = Labels(nodes, encoded[nodes], n_nodes, len(self.classes_))
             return labels if weights is None else labels.with_weights(weights[nodes])
 
-        return FitProblem(X, labels_of(train), None, labels_of(held) if held.size else None, peers)
+        validated = labels_of(held) if held.size else None
+        return plan, FitProblem(X, labels_of(train), None, validated, peers)
 
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         """Check features, and their number of columns with scikit-learn's ``validate_data``."""
@@ -781,8 +771,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the predictions of labels that a fit has not trained on, if there are any."""
         hidden, raw = result.held_out, self.raw_distributions_
         if hidden is not None:
-            found = hidden.nodes, hidden.classes, hidden.probabilities, hidden.folds
-            return HeldOut.of(raw, *found)
+            return HeldOut.of(raw, hidden.nodes, hidden.classes, hidden.probabilities, hidden.folds)
         if problem.validation is None:
             return None
         nodes = problem.validation.nodes.numpy()

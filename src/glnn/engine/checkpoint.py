@@ -66,11 +66,7 @@ class Checkpoint:
         digest = hashlib.sha256(packed)
         mine = self._file(digest.hexdigest())
         run_everywhere(self._peers, lambda: _write(mine, packed))
-        page = {
-            "fit": self._fit,
-            "files": self._gather_digests(digest.digest()),
-            **saved,
-        }
+        page = {"fit": self._fit, "files": self._gather_digests(digest.digest()), **saved}
         run_everywhere(self._peers, lambda: self._write_page(page))
         for old in self.folder.glob(self._file("*").name):
             if old != mine:
