@@ -27,11 +27,12 @@ from glnn.nn.gcn import GCN, GraphLearningLayer
 from glnn.nn.losses import (
     ShareAlignment,
     average_views,
-    consistency,
     cross_entropy,
     default_graph_gate,
     smoothness_of_predictions,
     softmax_by_class,
+    squared_distance_loss,
+    view_targets,
 )
 from glnn.nn.propagation import PropagationNet
 from glnn.nn.row_heads import HopsNet, LinearNet
@@ -276,13 +277,14 @@ class ClassifierTask(RampedTask):
         if s.uses_labels_alone:
             return terms
         views = softmax_by_class(logits)
-        targets = (self.gate, n_nodes, labels.class_weights, self.target_factors(views, n_nodes))
+        gates = (self.gate, labels.class_weights, self.target_factors(views, n_nodes))
         if s.consistency_weight:
-            agreement = consistency(views, s.consistency_temperature, *targets)
+            targets = view_targets(views, s.consistency_temperature, *gates)
+            agreement = squared_distance_loss(views, *targets, n_nodes)
             terms["consistency"] = s.consistency_weight * ramp * agreement
         if s.smoothness_weight:
             seen = (self.adjacency, self._inverse_degree, views, labels.one_hot)
-            smoothness = smoothness_of_predictions(*seen, s.smoothness_temperature, *targets)
+            smoothness = smoothness_of_predictions(*seen, s.smoothness_temperature, *gates, n_nodes)
             terms["smoothness"] = s.smoothness_weight * ramp * smoothness
         return terms
 

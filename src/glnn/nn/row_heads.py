@@ -101,16 +101,12 @@ class LinearNet(nn.Module):
         """Return some feature columns after propagation by :math:`S`."""
         return mean_of_powers(walk, x, self.n_steps)[:, None]
 
-    def views(
-        self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
-    ) -> Float[Tensor, "v b c"]:
-        """Return the logits of several passes over standardised rows with different dropout."""
-        return self.trace_views(batch, n_views, generator)[0]
-
     def trace_views(
         self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
     ) -> tuple[Float[Tensor, "v b c"], LinearTrace]:
         r"""Return :math:`((\gamma \circ z + \beta) \circ m) W^\top + b` of several masks :math:`m`.
+
+        These are the logits of passes over standardised rows with different dropout.
 
         Also returns what :meth:`set_gradients` needs: a step on a few rows is mostly overhead, and
         autograd would take a third of it.
