@@ -18,7 +18,7 @@ from glnn.engine.archive import (
     write_checked_json,
 )
 from glnn.engine.fit import fit_problem
-from glnn.engine.model import ExtendedGraph, Model, NewNodes, digest_rows, lookup_training_rows
+from glnn.engine.model import Model, NewNodes, digest_rows, extend_graph, lookup_training_rows
 from glnn.engine.settings import HeadSettings, resolve_settings
 from glnn.engine.tasks import build_head
 from glnn.exceptions import CheckpointError, GraphWarning, InputError
@@ -256,7 +256,7 @@ def test_the_extended_graph_is_the_block_matrix():
     links = sp.csr_matrix(np.array([[0.3, 0.0]]))
     x = torch.arange(3.0, dtype=torch.float64)[:, None]
     whole = torch.tensor([[0, 0.5, 0], [0.5, 0, 0], [0.3, 0, 0.2]], dtype=torch.float64)
-    assert_close(ExtendedGraph(old, links, np.array([0.2])) @ x, whole @ x)
+    assert_close(extend_graph(old, links, np.array([0.2])) @ x, whole @ x)
 
 
 def test_the_answer_for_a_node_does_not_depend_on_the_others_in_the_call(blocks):
@@ -301,7 +301,7 @@ def test_a_node_without_links_is_classified_by_its_own_features(blocks):
     module = network("gcn")
     node = NewNodes(graph, features, features[:1], sp.csr_matrix((1, 60)), np.zeros(1))
     found = node.predict_on_graph(module)
-    alone = ExtendedGraph(sp.csr_matrix((1, 1)), sp.csr_matrix((0, 1)), np.zeros(0))
+    alone = extend_graph(sp.csr_matrix((1, 1)), sp.csr_matrix((0, 1)), np.zeros(0))
     assert len(alone @ torch.ones(1, 1, dtype=torch.float64)) == 1
     x = torch.from_numpy(features[:1].toarray()).double()
     w = {name: value.double() for name, value in module.state_dict().items()}
@@ -314,10 +314,10 @@ def test_old_nodes_keep_their_scores(blocks):
     features, graph, _ = blocks
     module = network("propagation").double()
     graph_hat = normalize_adjacency(graph)
-    extended = ExtendedGraph(graph_hat, sp.csr_matrix(graph[:2]), np.zeros(2))
+    extended = extend_graph(graph_hat, sp.csr_matrix(graph[:2]), np.zeros(2))
     stacked = sp.vstack([features, features[:2]], format="csr")
     both = module(extended, Features.of(stacked, dtype=torch.float64))
-    alone = ExtendedGraph(graph_hat, sp.csr_matrix((0, 60)), np.zeros(0))
+    alone = extend_graph(graph_hat, sp.csr_matrix((0, 60)), np.zeros(0))
     old = module(alone, Features.of(features, dtype=torch.float64))
     assert_close(both[:60], old)
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from glnn.distributed import Partition
 from glnn.engine.inputs import Scaling
@@ -22,6 +21,7 @@ from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency, prior_graph
 from glnn.graph.adjacency import GraphOperator
 from glnn.graph.operators import (
+    GraphRows,
     RandomWalk,
     SpectralFeatures,
     add_loops,
@@ -30,7 +30,7 @@ from glnn.graph.operators import (
 )
 from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import inverse_sqrt, normalize_adjacency
-from glnn.graph.rows import CsrMatrix, to_dense_array
+from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 from glnn.nn.row_heads import RowNet
 from glnn.solver import NewRowProblem
@@ -39,21 +39,17 @@ from glnn.solver.signals import append_columns
 # Prediction for new nodes
 
 
-class ExtendedGraph(GraphOperator):
-    r"""The training graph extended by new nodes, with edges from training nodes to new nodes only.
+def extend_graph(adj_hat: sp.csr_matrix, links: sp.csr_matrix, loops: np.ndarray) -> GraphRows:
+    r"""Extend the training graph by new nodes, with edges from training nodes to new nodes only.
 
     .. math:: \begin{pmatrix} \hat A & 0 \\ R & \mathrm{diag}(\ell) \end{pmatrix}
 
     New nodes have no edges between them, so the prediction for one is independent of the others.
+    The result is not symmetric, so its products must not be differentiated.
     """
-
-    def __init__(self, adj_hat: sp.csr_matrix, links: sp.csr_matrix, loops: np.ndarray) -> None:
-        whole = sp.bmat([[adj_hat, None], [links, sp.diags(loops)]], format="csr")
-        whole.sort_indices()
-        self._matrix = CsrMatrix.from_scipy(whole, dtype=torch.float64)
-
-    def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        return self._matrix.spmm(x)
+    whole = sp.bmat([[adj_hat, None], [links, sp.diags(loops)]], format="csr")
+    whole.sort_indices()
+    return GraphRows.of(whole, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ class NewNodes:
         loops[degree == 0] = degree[degree == 0] = 1.0
         left, right = degree**-0.5, inverse_sqrt(np.asarray(self.graph.sum(1)).ravel())
         scaled_links = sp.csr_matrix(sp.diags(left) @ self.links @ sp.diags(right))
-        whole = ExtendedGraph(normalize_adjacency(self.graph), scaled_links, loops / degree)
+        whole = extend_graph(normalize_adjacency(self.graph), scaled_links, loops / degree)
         return self._predict(network, whole)
 
     def predict_on_walk(self, network: RowNet) -> np.ndarray:
@@ -88,9 +84,9 @@ class NewNodes:
         degree = np.asarray(self.links.sum(1)).ravel() + loops
         share = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
         links = sp.csr_matrix(sp.diags(share) @ self.links)
-        return self._predict(network, ExtendedGraph(walk, links, loops * share))
+        return self._predict(network, extend_graph(walk, links, loops * share))
 
-    def _predict(self, network: nn.Module, graph: ExtendedGraph) -> np.ndarray:
+    def _predict(self, network: nn.Module, graph: GraphOperator) -> np.ndarray:
         """Predict in double precision, so that batches of any size agree."""
         both = (self.known, self.features)
         stacked = sp.vstack(both, format="csr") if sp.issparse(self.known) else np.vstack(both)
@@ -211,8 +207,7 @@ class Model:
         if self.structure is None:
             return None
         last = to_dense_array(self.features[:, -self.structure.embedding.shape[1] :])
-        compared, _ = self.structure.split(last)
-        return np.asarray(compared)
+        return np.asarray(self.structure.split(last)[0])
 
     def propagate(self, signals: np.ndarray) -> np.ndarray:
         """Propagate signals over the graph as the tracks do, mixed by their weights.

@@ -7,7 +7,7 @@ the same epoch.
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -120,11 +120,7 @@ class _Epochs:
     def restore(self) -> None:
         """Load the best or mean parameters into the task, or leave the last ones."""
         self._load_state(self._kept)
-        self._clear_gradients()
-
-    def _clear_gradients(self) -> None:
-        for parameter in self._parameters:
-            parameter.grad = None
+        self._task.module.zero_grad()
 
 
 def mean_share(epoch: int, mean_from: float | int) -> float:
@@ -230,13 +226,15 @@ class CapturedEpochs(_Epochs):
         self._side: Any = None
         if device.type == "cuda":
             self._stream, self._side = (torch.cuda.Stream(device) for _ in range(2))  # type: ignore[no-untyped-call]
-        self._graph = self._capture() if capture else None
+        self._advance: Callable[[], None] = self._run_epoch
+        if capture:
+            self._advance = self._capture().replay
+        else:
+            self._run_first_epoch()
 
     def run(self, stage: str, n_epochs: int) -> Iterator[Record]:
         """Train, and yield the records of the epochs in order, up to ``read_every`` epochs late."""
         n_read, n_taken = 0, 1
-        if self._graph is None:
-            self._run_first_epoch()
         while n_taken < n_epochs:
             if n_taken > 1:  # all epochs but the last are validated
                 yield from self._read(stage, n_read, n_taken - 1)
@@ -244,10 +242,7 @@ class CapturedEpochs(_Epochs):
             stop = self._next_stop(n_taken)
             with self._on_stream():
                 for _ in range(n_taken, stop):
-                    if self._graph is None:
-                        self._run_epoch()
-                    else:
-                        self._graph.replay()
+                    self._advance()
             n_taken = stop
         if self._validation is not None:
             with self._on_stream():
@@ -292,7 +287,7 @@ class CapturedEpochs(_Epochs):
             for generator, state in zip(generators, states):
                 generator.set_state(state)
             self._load_state(first)
-            self._clear_gradients()
+            self._task.module.zero_grad()
             raise
         return graph
 

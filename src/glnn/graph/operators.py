@@ -199,12 +199,7 @@ class SpectralFeatures:
 
     @classmethod
     def of(
-        cls,
-        block: sp.csr_matrix,
-        layout: Partition,
-        *,
-        size: float = 1.0,
-        seed: int = 0,
+        cls, block: sp.csr_matrix, layout: Partition, *, size: float = 1.0, seed: int = 0
     ) -> tuple["SpectralFeatures", np.ndarray]:
         """Compute both embeddings by subspace iteration; return them and the nodes' features."""
         n_nodes = layout.n_nodes

@@ -123,29 +123,24 @@ def hold_out(
 # Cache of refits on disk
 
 
-@dataclass(frozen=True)
-class CachedRefit:
-    """A refit that stores its results in a folder and reads them from there if they exist.
+def cache_refit(refit: Refit, folder: Path, digest: bytes) -> Refit:
+    """Return a refit that stores its results in a folder, or reads them if they are there.
 
-    Results for other data, settings or seeds, which ``digest`` identifies, are not read, and
-    damaged ones are computed again.
+    The folder is created if necessary, with a folder for each result. Results for other data,
+    settings or seeds, which ``digest`` identifies, are not read, and damaged ones are computed
+    again.
     """
+    make_folder(folder)
 
-    refit: Refit
-    folder: Path  # created if necessary, with a folder for each result
-    digest: bytes
-
-    def __post_init__(self) -> None:
-        make_folder(self.folder)
-
-    def __call__(self, hidden: np.ndarray) -> np.ndarray:
-        """Return the probabilities without these labels, from the folder if they are there."""
-        place = self.folder / f"fold-{compute_digest([self.digest.hex(), hidden]).hex()[:16]}"
+    def cached(hidden: np.ndarray) -> np.ndarray:
+        place = folder / f"fold-{compute_digest([digest.hex(), hidden]).hex()[:16]}"
         with contextlib.suppress(CheckpointError):  # missing or damaged: fitted again
             return np.asarray(read_archive(place, dict)["probabilities"])
-        found = np.asarray(self.refit(hidden))
+        found = np.asarray(refit(hidden))
         write_archive(place, {"probabilities": found})
         return found
+
+    return cached
 
 
 # Refits without labels
