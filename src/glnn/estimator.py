@@ -282,14 +282,12 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = self.get_params(deep=False)
         changes = {}
         for name, value in params.items():
-            if name.startswith(_SETTING):
-                setting = name.removeprefix(_SETTING)
+            setting = name.removeprefix(_SETTING)
+            if name in known:
+                setattr(self, name, value)
+            elif setting != name or name in SETTING_NAMES:
                 check_setting_name(setting)
                 changes[setting] = value
-            elif name in known:
-                setattr(self, name, value)
-            elif name in SETTING_NAMES:
-                changes[name] = value
             else:
                 raise InputError(_unknown_parameter(name, known))
         if isinstance(self.settings, FitSettings):
@@ -393,8 +391,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.certificate_, self.choices_ = result.certificate, result.choices
         self.mixture_, self.seed_ = result.weights, plan["seed"]
         if peers.size == 1:
-            self._fitted_to, self._sample_weight = (X, y, graph, validation), sample_weight
-            self._fold_options = {"folds": folds, "groups": groups, "times": times}
+            self._fitted_to, own = (X, y, graph, validation), {"sample_weight": sample_weight}
+            self._fit_options = own | {"folds": folds, "groups": groups, "times": times}
         is_calibrated = peers.rank == 0 and self.calibrate is not None
         return self.set_calibration(self._find_held_out(problem, result) if is_calibrated else None)
 
@@ -430,7 +428,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if held_out is None:
             return self._store_calibration(None, Calibration.identity(len(self.classes_)))
-        given = getattr(self, "_sample_weight", None)
+        given = getattr(self, "_fit_options", {}).get("sample_weight")
         if given is not None and not np.asarray(given)[held_out.hidden_nodes].any():
             given = None  # every hidden label has weight zero: weight them equally instead
         weights = label_weights(self.class_weight, given, self.classes_, held_out.classes)
@@ -605,19 +603,16 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Load a model that :meth:`save` wrote."""
         saved = read_archive(Path(folder), _SavedFit)
         with wrap_unpack_errors(Path(folder)):
-            return cls(**saved.constructor_params())._restore(saved)
-
-    def _restore(self, saved: "_SavedFit") -> "GLNNClassifier":
-        """Set the attributes of a fit from a saved one."""
-        for name in saved.attributes():
-            setattr(self, name, getattr(saved, name))
-        self.seed_ = saved.params["random_state"]
-        self.folds_ = None  # not saved: they serve fits
-        if saved.feature_names:
-            self.feature_names_in_ = np.array(saved.feature_names, dtype=object)
-        self._store_fit(saved.model.with_networks(), History(saved.history))
-        self._record = FitRecord(saved.labels, saved.trains, saved.shares)
-        return self._store_calibration(saved.held_out_, saved.calibration_)
+            found = cls(**saved.constructor_params())
+            for name in saved.attributes():
+                setattr(found, name, getattr(saved, name))
+            found.seed_ = saved.params["random_state"]
+            found.folds_ = None  # not saved: they serve fits
+            if saved.feature_names:
+                found.feature_names_in_ = np.array(saved.feature_names, dtype=object)
+            found._store_fit(saved.model.with_networks(), History(saved.history))
+            found._record = FitRecord(saved.labels, saved.trains, saved.shares)
+            return found._store_calibration(saved.held_out_, saved.calibration_)
 
     def fitted_nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
         """Return the training rows with all that explanations need.
@@ -829,8 +824,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hidden = np.array([] if label is None else [label], dtype=np.int64)
         seen = mask_labels(self.classes_, self._record.labels, hidden)
         model = clone_with(self, random_state=seed, **quiet)
-        weights, folds = self._sample_weight, self._fold_options
-        model.fit(X, seen, graph, validation, sample_weight=weights, **folds)
+        model.fit(X, seen, graph, validation, **self._fit_options)
         return np.asarray(model.label_distributions_)
 
 

@@ -43,42 +43,41 @@ def block_entries_on(device: torch.device) -> int:
 class _Rows:
     """What dense and sparse rows have in common."""
 
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Return the tensors that store the matrix, to be sent to another process."""
-        raise NotImplementedError
+    values: Tensor
 
     @property
     def device(self) -> torch.device:
-        """Device of the tensors."""
-        return self.tensors()[0].device
+        """Device of the values."""
+        return self.values.device
 
     @property
     def dtype(self) -> torch.dtype:
         """Precision of the values."""
-        return self.tensors()[0].dtype
+        return self.values.dtype
+
+    @property
+    def n_stored(self) -> int:
+        """Number of stored entries."""
+        return self.values.numel()
 
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(_Rows):
     """Rows of a dense matrix."""
 
-    matrix: Tensor
+    values: Tensor
 
     def __len__(self) -> int:
-        return len(self.matrix)
+        return len(self.values)
 
     @property
     def n_columns(self) -> int:
         """Number of columns."""
-        return self.matrix.shape[1]
+        return self.values.shape[1]
 
-    @property
-    def n_stored(self) -> int:
-        """Number of stored entries."""
-        return self.matrix.numel()
-
-    def tensors(self) -> tuple[Tensor, ...]:  # noqa: D102
-        return (self.matrix,)
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Return the tensors that store the matrix, to be sent to another process."""
+        return (self.values,)
 
     def with_tensors(self, tensors: tuple[Tensor, ...]) -> "DenseRows":
         """Return a matrix of the same type and width with these tensors."""
@@ -86,47 +85,47 @@ class DenseRows(_Rows):
 
     def to(self, dtype: torch.dtype) -> "DenseRows":
         """Return the matrix in another precision."""
-        return DenseRows(self.matrix.to(dtype))
+        return DenseRows(self.values.to(dtype))
 
     def block(self, rows: slice) -> "DenseRows":
         """Return consecutive rows."""
-        return DenseRows(self.matrix[rows])
+        return DenseRows(self.values[rows])
 
     def take(self, index: Tensor) -> "DenseRows":
         """Return the rows with these indices."""
-        return DenseRows(self.matrix.index_select(0, index))
+        return DenseRows(self.values.index_select(0, index))
 
     def concatenate(self, others: "list[Any]") -> "DenseRows":
         """Return these rows followed by those of matrices of the same type."""
-        return DenseRows(torch.cat([self.matrix, *(other.to_dense() for other in others)]))
+        return DenseRows(torch.cat([self.values, *(other.to_dense() for other in others)]))
 
     def to_dense(self) -> Tensor:
         """Return the matrix as a dense tensor."""
-        return self.matrix
+        return self.values
 
     def matmul(self, right: Tensor) -> Tensor:
         r"""Return :math:`X R` for a dense matrix."""
-        return self.matrix @ right
+        return self.values @ right
 
     def left_matmul(self, left: Tensor) -> Tensor:
         r"""Return :math:`L X^\top` for a dense matrix."""
-        return left @ self.matrix.T
+        return left @ self.values.T
 
     def scale_columns(self, scale: Tensor) -> "DenseRows":
         """Return the matrix with each column multiplied by a number."""
-        return DenseRows(self.matrix * scale)
+        return DenseRows(self.values * scale)
 
     def square(self) -> "DenseRows":
         """Return the matrix of squared entries."""
-        return DenseRows(self.matrix.square())
+        return DenseRows(self.values.square())
 
     def column_sums(self, weights: Tensor) -> Tensor:
         r"""Return :math:`\sum_i w_i x_{ic}` for every column."""
-        return weights @ self.matrix
+        return weights @ self.values
 
     def pair_products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "DenseRows":
         r"""Return :math:`x_{ic}\,z_{jc}`, one row for each pair (i, j)."""
-        return DenseRows(self.take(i).matrix * other.take(j).to_dense())
+        return DenseRows(self.take(i).values * other.take(j).to_dense())
 
     def pair_dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:
         r"""Return :math:`x_i \cdot z_j` for each pair (i, j)."""
@@ -135,10 +134,10 @@ class DenseRows(_Rows):
         n_entries = block_entries_on(i.device) // 4  # fits in the cache
         step = max(1, n_entries // max(1, self.n_columns))
         parts = [
-            (self.matrix.index_select(0, a) * other.matrix.index_select(0, b)).sum(1)
+            (self.values.index_select(0, a) * other.values.index_select(0, b)).sum(1)
             for a, b in zip(torch.split(i, step), torch.split(j, step))
         ]
-        return torch.cat([self.matrix.new_empty(0), *parts])
+        return torch.cat([self.values.new_empty(0), *parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,10 +177,6 @@ class CsrMatrix(_Rows):
 
     def __len__(self) -> int:
         return len(self.starts) - 1
-
-    @property
-    def n_stored(self) -> int:  # noqa: D102
-        return len(self.values)
 
     @cached_property
     def _compact_indices(self) -> tuple[Tensor, Tensor]:
