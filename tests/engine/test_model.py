@@ -25,7 +25,7 @@ from glnn.exceptions import CheckpointError, GraphWarning, InputError
 from glnn.graph import SparseAdjacency
 from glnn.graph.operators import RandomWalk, add_loops, drop_loops
 from glnn.graph.prior import normalize_adjacency
-from glnn.nn import GCN, Features, PropagationNet
+from glnn.nn import Features
 from glnn.nn.row_heads import RowNet
 
 # The model
@@ -228,19 +228,10 @@ def test_a_page_with_a_missing_part_is_refused_in_one_line(model, tmp_path, plac
 
 def network(kind, n_features=20):
     generator = torch.Generator().manual_seed(0)
-    if kind in ("linear", "hops"):
-        return build_head(HeadSettings(head=kind, n_hidden=4), n_features, 2, generator)
-    if kind == "gcn":
-        return GCN(n_features, 2, n_hidden=4, dropout=0.5, generator=generator)
-    return PropagationNet(
-        n_features,
-        2,
-        n_hidden=4,
-        dropout=0.5,
-        drop_node=0.5,
-        n_steps=3,
-        generator=generator,
-    )
+    settings = HeadSettings(head=kind, n_hidden=4)
+    if kind == "propagation":
+        settings = dataclasses.replace(settings, drop_node=0.5, n_steps=3)
+    return build_head(settings, n_features, 2, generator)
 
 
 def answer(nodes, module):

@@ -13,7 +13,7 @@ from glnn.engine.row_task import RowTask, _default_gate, gather_pool
 from glnn.engine.settings import PRESETS
 from glnn.engine.trainer import Trainer
 from glnn.graph.operators import RandomWalk, add_loops
-from glnn.nn.features import Features
+from glnn.nn.features import Features, NetworkSettings
 from glnn.nn.losses import gate_weights
 from glnn.nn.row_heads import HopsNet
 
@@ -122,9 +122,8 @@ NODES = np.array([3, 7, 1, 0, 9])
 
 
 def make_net(n_steps=2):
-    return HopsNet(
-        6, 2, n_hidden=3, dropout=0.0, n_steps=n_steps, generator=torch.Generator().manual_seed(0)
-    )
+    settings = NetworkSettings(n_hidden=3, dropout=0.0, n_steps=n_steps)
+    return HopsNet(6, 2, settings, torch.Generator().manual_seed(0))
 
 
 @pytest.fixture

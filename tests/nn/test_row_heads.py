@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from glnn.graph.operators import RandomWalk, add_loops
-from glnn.nn.features import Features, keep_mask
+from glnn.nn.features import Features, NetworkSettings, keep_mask
 from glnn.nn.row_heads import ColumnNorm, HopsNet, LinearNet, RowNet
 
 # All row heads
@@ -17,14 +17,14 @@ N_NODES, N_FEATURES, N_CLASSES = 12, 5, 3
 
 def linear(n_steps, dropout=0.0):
     generator = torch.Generator().manual_seed(0)
-    return LinearNet(N_FEATURES, N_CLASSES, dropout=dropout, n_steps=n_steps, generator=generator)
+    settings = NetworkSettings(dropout=dropout, n_steps=n_steps)
+    return LinearNet(N_FEATURES, N_CLASSES, settings, generator)
 
 
 def hops(n_steps, dropout=0.0):
     generator = torch.Generator().manual_seed(0)
-    return HopsNet(
-        N_FEATURES, N_CLASSES, n_hidden=7, dropout=dropout, n_steps=n_steps, generator=generator
-    )
+    settings = NetworkSettings(n_hidden=7, dropout=dropout, n_steps=n_steps)
+    return HopsNet(N_FEATURES, N_CLASSES, settings, generator)
 
 
 every_head = pytest.mark.parametrize("make", [linear, hops])

@@ -1,4 +1,4 @@
-"""Input features of a network, dense or sparse, and dropout with an explicit generator."""
+"""Settings of a network, its input features, dense or sparse, and dropout with a generator."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +9,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glnn.graph.rows import CsrMatrix, to_dense_array, to_device
+
+# Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSettings:
+    """Sizes of a network; each head takes those that it has."""
+
+    n_hidden: int = 16  # hidden units
+    dropout: float = 0.5
+    drop_node: float = 0.0  # ``propagation``: share of nodes dropped in a view
+    n_steps: int = 2  # propagation steps over the graph
+
 
 # Dropout
 
