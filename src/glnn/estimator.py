@@ -50,7 +50,6 @@ from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
 from glnn.engine.callbacks import (
     Callback,
     History,
-    ProgressBar,
     Record,
     notify_stage,
     show_progress,
@@ -384,7 +383,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with limit_threads(problem.labels.n_nodes) if peers.size == 1 else nullcontext():
             n_fits = 1 if self.folds_ is None else 1 + len(self.folds_)
             n_epochs = n_fits * settings.count_epochs(graph is not None)
-            with show_progress(plan["callbacks"], n_epochs):
+            with show_progress(plan["callbacks"], n_epochs, is_shown=bool(self.verbose)) as shown:
+                plan["callbacks"] = shown
                 result = fit_problem(problem, **plan, checkpoint=folder, shared=self._shared)
         self._store_fit(result.model, result.history)
         self._record = FitRecord.of(problem, result.attribution)
@@ -665,7 +665,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is_list = isinstance(callbacks, Sequence)
         if not is_list or not all(isinstance(c, Callback) for c in callbacks):
             raise InputError(f"callbacks must be a list of Callback objects, got {callbacks!r}.")
-        return [*callbacks, ProgressBar()] if self.verbose else list(callbacks)
+        return list(callbacks)
 
     def _resolve_seed(self) -> int:
         """Return the seed given as ``random_state``, or draw one."""
@@ -808,9 +808,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hidden = [None, *labelled.tolist()]
         missing = [(h, s) for s in seeds for h in hidden if (h, s) not in self._refits]
         callbacks, n_fits = self._resolve_callbacks(), len(missing)
-        with show_progress(callbacks, n_fits):
+        with show_progress(callbacks, n_fits, is_shown=bool(self.verbose)) as shown:
             for number, (label, seed) in enumerate(missing, start=1):
-                with notify_stage(callbacks, f"label effects: fit {number} of {n_fits}", 1):
+                with notify_stage(shown, f"label effects: fit {number} of {n_fits}", 1):
                     self._refits[label, seed] = self._refit_without(label, seed)
         kept = self._refits
         return np.asarray(

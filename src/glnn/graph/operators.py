@@ -13,7 +13,7 @@ from torch import Tensor
 from glnn.distributed import Partition, RowExchange
 from glnn.graph.adjacency import GraphOperator
 from glnn.graph.prior import inverse_sqrt
-from glnn.graph.rows import CsrMatrix, to_dense_array
+from glnn.graph.rows import CsrMatrix, differentiable_product, to_dense_array
 
 
 class GraphRows(GraphOperator):
@@ -50,23 +50,10 @@ class GraphRows(GraphOperator):
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         if x.requires_grad:
-            return _SymmetricProduct.apply(x, self)  # type: ignore[no-any-return, no-untyped-call]
+            return differentiable_product(x, self.__matmul__, self.__matmul__)
         if self._exchange is None:
             return self.matrix.spmm(x)
         return torch.cat([self.matrix.spmm(rows) for rows in self._exchange.fetch(x)], 1)
-
-
-class _SymmetricProduct(torch.autograd.Function):
-    """A product whose gradient is the same product, since the matrix is symmetric."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, rows: GraphRows) -> Tensor:
-        ctx.rows = rows
-        return rows @ x.detach()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return ctx.rows @ grads[0].detach().contiguous(), None
 
 
 class PowerRows(GraphOperator):

@@ -6,7 +6,7 @@ features in a network.
 
 import functools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -312,6 +312,7 @@ class CsrMatrix(_Rows):
 
 
 RowMatrix: TypeAlias = DenseRows | CsrMatrix
+Product: TypeAlias = Callable[[Tensor], Tensor]  # with a matrix
 
 
 @functools.cache
@@ -355,6 +356,22 @@ def _iterate_pair_entries(
         values, dense = left.values.index_select(0, entries), right.take(far).to_dense().reshape(-1)
         yield _starts(lengths), columns, values, rows.add_(columns), dense
         first += step
+
+
+def differentiable_product(x: Tensor, product: Product, transposed: Product) -> Tensor:
+    r"""Return :math:`A x` with the gradient :math:`A^\top g`, where autograd knows neither."""
+    return _Product.apply(x, product, transposed)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, product: Product, transposed: Product) -> Tensor:
+        ctx.transposed = transposed
+        return product(x.detach())
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.transposed(grads[0].detach().contiguous()), None, None
 
 
 def as_row_matrix(

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.rows import CsrMatrix, to_dense_array, to_device
+from glnn.graph.rows import CsrMatrix, differentiable_product, to_dense_array, to_device
 
 # Settings
 
@@ -119,17 +119,4 @@ class Features:
     def __matmul__(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
         if self.patterns is None:
             return self.values @ weight
-        return _FeatureProduct.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
-
-
-class _FeatureProduct(torch.autograd.Function):
-    r""":math:`Z = X W` with the gradient :math:`\partial W = X^\top \partial Z`."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, x: Features) -> Tensor:
-        ctx.x = x
-        return x.product(weight)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return ctx.x.transpose_product(grads[0]), None
+        return differentiable_product(weight, self.product, self.transpose_product)
