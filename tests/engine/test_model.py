@@ -26,7 +26,6 @@ from glnn.graph import SparseAdjacency
 from glnn.graph.operators import RandomWalk, add_loops, drop_loops
 from glnn.graph.prior import normalize_adjacency
 from glnn.nn import Features
-from glnn.nn.row_heads import RowNet
 
 # The model
 
@@ -234,14 +233,6 @@ def network(kind, n_features=20):
     return build_head(settings, n_features, 2, generator)
 
 
-def answer(nodes, module):
-    return (
-        nodes.predict_on_walk(module)
-        if isinstance(module, RowNet)
-        else nodes.predict_on_graph(module)
-    )
-
-
 def test_the_extended_graph_is_the_block_matrix():
     old = sp.csr_matrix(np.array([[0.0, 0.5], [0.5, 0.0]]))
     links = sp.csr_matrix(np.array([[0.3, 0.0]]))
@@ -257,8 +248,8 @@ def test_the_answer_for_a_node_does_not_depend_on_the_others_in_the_call(blocks)
     each = [NewNodes(graph, features, features[i], links[i], np.zeros(1)) for i in range(5)]
     for kind in ("gcn", "propagation", "linear", "hops"):
         module = network(kind)
-        alone = [answer(node, module)[0] for node in each]
-        np.testing.assert_allclose(answer(together, module), alone, rtol=0, atol=1e-14)
+        alone = [node.predict(module)[0] for node in each]
+        np.testing.assert_allclose(together.predict(module), alone, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["linear", "hops"])
@@ -270,9 +261,9 @@ def test_a_copy_of_a_node_gets_its_answer_from_a_head_on_rows(blocks, kind):
     walk = add_loops(graph) if kind == "linear" else drop_loops(graph)
     known = module(RandomWalk(walk), Features.of(features)).softmax(1).detach().numpy()
     if kind == "linear":  # the copy's loop is its own, its neighbours' links lead to the original
-        assert np.abs(twin.predict_on_walk(module) - known[:4]).max() < 0.02
+        assert np.abs(twin.predict(module) - known[:4]).max() < 0.02
     else:
-        np.testing.assert_allclose(twin.predict_on_walk(module), known[:4], atol=1e-5)
+        np.testing.assert_allclose(twin.predict(module), known[:4], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["gcn", "propagation"])
@@ -283,7 +274,7 @@ def test_a_copy_of_a_node_gets_its_answer_from_a_head_on_the_graph(blocks, kind)
     twin = NewNodes(graph, features, features[:4], sp.csr_matrix(graph[:4]), np.zeros(4))
     adj_hat = SparseAdjacency.from_scipy(normalize_adjacency(graph), dtype=torch.float32)
     known = module(adj_hat, Features.of(features)).softmax(1).detach().numpy()
-    np.testing.assert_allclose(twin.predict_on_graph(module), known[:4], atol=1e-5)
+    np.testing.assert_allclose(twin.predict(module), known[:4], atol=1e-5)
     assert np.abs(np.diff(known[:4], axis=0)).max() > 1e-3
 
 
@@ -291,7 +282,7 @@ def test_a_node_without_links_is_classified_by_its_own_features(blocks):
     features, graph, _ = blocks
     module = network("gcn")
     node = NewNodes(graph, features, features[:1], sp.csr_matrix((1, 60)), np.zeros(1))
-    found = node.predict_on_graph(module)
+    found = node.predict(module)
     alone = extend_graph(sp.csr_matrix((1, 1)), sp.csr_matrix((0, 1)), np.zeros(0))
     assert len(alone @ torch.ones(1, 1, dtype=torch.float64)) == 1
     x = torch.from_numpy(features[:1].toarray()).double()

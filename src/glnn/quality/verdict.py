@@ -47,9 +47,8 @@ def score_rivals(
             progress(rival.title)
         started = time.perf_counter()
         try:
-            held_out = hold_out(
-                _make_refit(rival, problem, seed, len(folds), max_seconds), problem.labels, folds
-            )
+            refit = _make_refit(rival, problem, seed, len(folds), max_seconds)
+            held_out = hold_out(refit, problem.labels, folds)
         except Exception as error:
             lines = str(error).strip().splitlines()
             notes.append(f"{rival.title} left out: {lines[0] if lines else type(error).__name__}")
