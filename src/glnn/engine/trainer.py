@@ -71,15 +71,10 @@ class _Epochs:
     """A task with its optimiser."""
 
     def __init__(
-        self,
-        task: TrainingTask,
-        learning_rate: float,
-        validation: Labels | None,
-        *,
-        # epoch from which the parameters are averaged if there are no validation nodes
-        mean_from: float | int = math.inf,
+        self, task: TrainingTask, rate: float, validation: Labels | None, mean_from: float | int
     ) -> None:
         self._task, self._validation = task, validation
+        # epoch from which the parameters are averaged if there are no validation nodes
         self._mean_from = mean_from if validation is None else math.inf
         groups = task.parameter_groups()
         self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
@@ -87,7 +82,7 @@ class _Epochs:
         is_chosen = validation is not None or mean_from < math.inf
         # parameters of the best epoch, or their mean
         self._kept = [tensor.clone() for tensor in self._live] if is_chosen else []
-        self._optimizer = Adam(groups, learning_rate)
+        self._optimizer = Adam(groups, rate)
 
     def _set_gradients(self, terms: Mapping[str, Tensor]) -> Tensor:
         """Set the gradients of the terms' sum, and return the terms' values.
@@ -203,12 +198,12 @@ class CapturedEpochs(_Epochs):
         learning_rate: float,
         validation: Labels | None,
         deadlines: Sequence[float | int],  # per epoch: the last one to run if this is the best
-        read_every: int = READ_EVERY,
+        read_every: int,
         *,
-        mean_from: float | int = math.inf,
+        mean_from: float | int,
         capture: bool = True,
     ) -> None:
-        super().__init__(task, learning_rate, validation, mean_from=mean_from)
+        super().__init__(task, learning_rate, validation, mean_from)
         self._n_epochs, self._read_every = len(deadlines), read_every
         device = self._parameters[0].device
         table = [
@@ -405,9 +400,8 @@ class Trainer:
         history = History()
         best_loss, best_epoch = math.inf, None
         with notify_stage(self.callbacks, stage, self.n_epochs):
-            epochs = self._try_capture(task, validation) or EagerEpochs(
-                task, self.learning_rate, validation, mean_from=self._mean_from
-            )
+            given = (task, self.learning_rate, validation, self._mean_from)
+            epochs = self._try_capture(task, validation) or EagerEpochs(*given)
             for epoch, record in enumerate(epochs.run(stage, self.n_epochs)):
                 if not math.isfinite(float(record["loss"])):
                     raise _divergence_error(epoch, stage, record)

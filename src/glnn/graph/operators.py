@@ -88,22 +88,19 @@ class PowerRows(GraphOperator):
 
 
 def normalize_graph_rows(
-    block: sp.csr_matrix,
-    layout: Partition,
-    *,
-    device: str | torch.device = "cpu",
-    dtype: torch.dtype = torch.float32,
+    block: sp.csr_matrix, layout: Partition, **kind: Any
 ) -> tuple[GraphRows, GraphRows]:
     r"""Return a graph and :math:`D^{-1/2} A D^{-1/2}`, which share one pattern.
 
     Entries are scaled in an order such that :math:`\hat a_{ij} = \hat a_{ji}` to the last bit.
+    ``kind`` is the device and the dtype, as in :meth:`GraphRows.of`.
     """
-    graph = GraphRows.of(block, layout, device=device, dtype=dtype)
+    graph = GraphRows.of(block, layout, **kind)
     root = inverse_sqrt(layout.row_sums(block))
     rows = np.repeat(np.arange(layout.start, layout.stop), np.diff(block.indptr))
     first, second = np.minimum(rows, block.indices), np.maximum(rows, block.indices)
     entries = torch.from_numpy(block.data.astype(np.float64) * root[first] * root[second])
-    matrix = graph.matrix.with_values(entries.to(device, dtype))
+    matrix = graph.matrix.with_values(entries.to(graph.matrix.values))
     return graph, GraphRows(matrix, graph._exchange)
 
 
