@@ -101,6 +101,9 @@ Settings = Mapping[str, Any] | FitSettings
 
 _P = ParamSpec("_P")
 _SETTING = "settings__"  # prefix of the names of single settings, as in scikit-learn
+# what ``check_features`` checks instead of scikit-learn
+_UNCHECKED: dict[str, Any] = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False}
+_UNCHECKED |= {"ensure_min_samples": 0, "ensure_min_features": 0}
 _OWN_SETTINGS = ("n_neighbors", "tracks", "n_rounds", "n_epochs")  # which are parameters, too
 
 
@@ -735,16 +738,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         """Check features, and their number of columns with scikit-learn's ``validate_data``."""
         try:
-            X = validate_data(
-                self,
-                convert_features(X),
-                accept_sparse="csr",
-                dtype=None,
-                ensure_all_finite=False,
-                ensure_min_samples=0,
-                ensure_min_features=0,
-                reset=reset,
-            )
+            X = validate_data(self, convert_features(X), reset=reset, **_UNCHECKED)
         except ValueError as error:
             raise InputError(" ".join(str(error).split())) from None
         return check_features("X", X)

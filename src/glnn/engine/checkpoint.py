@@ -171,5 +171,4 @@ class _Saved:
 
 
 def _strip(state: FitState) -> FitState:
-    shares = find_shares(state.attribution)
-    return state.replace(given=None, task=None, attribution=shares)
+    return state.replace(given=None, task=None, attribution=find_shares(state.attribution))

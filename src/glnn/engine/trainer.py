@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -366,6 +367,7 @@ class CapturedEpochs(_Epochs):
 # The trainer
 
 
+@dataclass(kw_only=True, eq=False)
 class Trainer:
     """Minimise a task's objective with Adam.
 
@@ -378,20 +380,17 @@ class Trainer:
     epoch, unless a callback has ``may_lag = False``. The chosen epoch is the same.
     """
 
-    def __init__(
-        self,
-        *,
-        n_epochs: int,
-        learning_rate: float,
-        patience: int | None = None,
-        grace: int = 0,
-        averaged_share: float = 0.0,
-        callbacks: Sequence[Callback] = (),
-    ) -> None:
-        self.n_epochs, self.learning_rate = n_epochs, learning_rate
-        self._mean_from = n_epochs - int(averaged_share * n_epochs) if averaged_share else math.inf
-        self.patience, self.grace, self.callbacks = patience, grace, callbacks
-        self._may_lag = all(callback.may_lag for callback in callbacks)
+    n_epochs: int
+    learning_rate: float
+    patience: int | None = None
+    grace: int = 0
+    averaged_share: float = 0.0
+    callbacks: Sequence[Callback] = ()
+
+    def __post_init__(self) -> None:
+        n_averaged = int(self.averaged_share * self.n_epochs)
+        self._mean_from = self.n_epochs - n_averaged if self.averaged_share else math.inf
+        self._may_lag = all(callback.may_lag for callback in self.callbacks)
 
     def fit(
         self, task: TrainingTask, validation: Labels | None = None, *, stage: str = "classifier"

@@ -246,14 +246,7 @@ def draw_evaluation(predictions: ScoredPredictions, class_names: Sequence[str]) 
     left.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="On hidden labels")
     left.set(xlabel="predicted probability", ylabel="share that is right")
     shown: Any = {"labels": np.arange(len(class_names)), "display_labels": class_names}
-    ConfusionMatrixDisplay.from_predictions(
-        predictions.classes,
-        predictions.predicted,
-        **shown,
-        ax=right,
-        cmap="Blues",
-        colorbar=False,
-        xticks_rotation="vertical",
-        include_values=len(class_names) <= 12,
-    )
+    shown |= {"include_values": len(class_names) <= 12, "xticks_rotation": "vertical"}
+    truth = predictions.classes, predictions.predicted
+    ConfusionMatrixDisplay.from_predictions(*truth, ax=right, cmap="Blues", colorbar=False, **shown)
     return figure

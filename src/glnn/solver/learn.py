@@ -270,27 +270,17 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
     certificate = certify(problem, adjacency)
     if not certificate.converged:
         notes = (*notes, f"not optimal: {solved.reason or _ROUNDING}")
+    how: Any = {"iterations": solved.iterations, "rounds": solved.rounds, "notes": notes}
+    n_near = None if problem.support is None else request.n_candidates
     return LearnedGraph(
         adjacency=adjacency,
         prior=None if given is None else given.prior,
-        certificate=dataclasses.replace(
-            certificate,
-            iterations=solved.iterations,
-            rounds=solved.rounds,
-            notes=notes,
-            reading=request.reading,
-        ),
+        certificate=dataclasses.replace(certificate, **how, reading=request.reading),
         weights=weights,
         mean_added_degree=mean_added_degree(solved.pairs, solved.values, prior_pairs),
         candidates=(candidates[0].cpu().numpy(), candidates[1].cpu().numpy()),
         problem=problem,
-        new_rows=NewRowProblem(
-            transform=transform,
-            signal=signal,
-            share=problem.new_row(solved.dual),
-            prior=given,
-            n_candidates=None if problem.support is None else request.n_candidates,
-        ),
+        new_rows=NewRowProblem(transform, signal, problem.new_row(solved.dual), given, n_near),
     )
 
 
