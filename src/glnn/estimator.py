@@ -807,9 +807,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 with notify_stage(shown, f"label effects: fit {number} of {n_fits}", 1):
                     self._refits[label, seed] = self._refit_without(label, seed)
         kept = self._refits
-        return np.asarray(
-            np.mean([[kept[None, s] - kept[h, s] for h in hidden[1:]] for s in seeds], 0)
-        )
+        found = [[kept[None, s] - kept[h, s] for h in hidden[1:]] for s in seeds]
+        return np.asarray(np.mean(found, 0))
 
     def _refit_without(self, label: int | None, seed: int) -> np.ndarray:
         """Fit again without the label of a row; return the class probabilities of all rows."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from glnn.engine.archive import compute_digest
 from glnn.estimator import GLNNClassifier, encode_features
 from glnn.exceptions import InputError
 from glnn.quality.estimate import Evaluation, estimate
-from glnn.quality.folds import Refit, cache_refit, clone_with, hold_out, mask_labels
+from glnn.quality.folds import Refit, Watch, cache_refit, clone_with, hold_out, mask_labels
 from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals, fit_given
 
 
@@ -34,7 +33,7 @@ def evaluate(
     groups: Any = None,
     times: Any = None,
     random_state: int = 0,
-    watch: Callable[[str], None] | None = None,
+    watch: Watch = None,
     checkpoint: str | Path | None = None,
 ) -> Evaluation:
     """Estimate the accuracy of a classifier by stratified cross-validation over the labels.
@@ -189,7 +188,7 @@ def evaluate_fit(
     seconds: float = 0.0,
     rivals: RivalChoice = "auto",
     random_state: int = 0,
-    watch: Callable[[str], None] | None = None,
+    watch: Watch = None,
 ) -> Evaluation:
     """Judge a fit by the predictions of the labels that it has hidden in folds, without new fits.
 

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+Device: TypeAlias = str | torch.device
+
 BLOCK_BYTES = 64 * 2**20  # memory for one block of products on the CPU
 DEVICE_BYTES = 4 * 2**30  # the same on another device
 DENSE_THRESHOLD = 0.05  # share of nonzero entries above which a dense product is faster
@@ -24,7 +26,7 @@ _BLOCK_ENTRIES = 2**18  # entries of pairs that are processed together on the CP
 _LOOKUP_BYTES = 2**23  # dense rows for lookups; larger ones are slow, as memory is newly allocated
 
 
-def to_device(array: np.ndarray, device: str | torch.device) -> Tensor:
+def to_device(array: np.ndarray, device: Device) -> Tensor:
     """Return an array as a tensor on a device; read-only arrays are copied, as torch demands."""
     own = np.require(array, requirements=["C", "W"])
     return torch.from_numpy(own).to(device)
@@ -165,10 +167,7 @@ class CsrMatrix(_Rows):
 
     @classmethod
     def from_scipy(
-        cls,
-        matrix: sp.csr_matrix,
-        device: str | torch.device = "cpu",
-        dtype: torch.dtype | None = None,
+        cls, matrix: sp.csr_matrix, device: Device = "cpu", dtype: torch.dtype | None = None
     ) -> "CsrMatrix":
         """Return a scipy matrix on a device, without a copy where possible."""
         parts = (to_device(part, device) for part in (matrix.data, matrix.indices, matrix.indptr))
@@ -238,9 +237,8 @@ class CsrMatrix(_Rows):
     def concatenate(self, others: list[Any]) -> "CsrMatrix":  # noqa: D102
         every = [self.tensors(), *(other.tensors() for other in others)]
         values, columns = (torch.cat([part[k] for part in every]) for k in range(2))
-        return self.with_tensors(
-            (values, columns, _starts(torch.cat([part[2].diff() for part in every])))
-        )
+        lengths = torch.cat([starts.diff() for _, _, starts in every])
+        return self.with_tensors((values, columns, _starts(lengths)))
 
     def locate_entries(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Return the positions of the entries of some rows, and the number of entries of each."""
@@ -300,9 +298,8 @@ class CsrMatrix(_Rows):
             columns.append(at[kept])
             values.append(found[kept])
             counts.append(torch.searchsorted(kept, starts).diff())  # entries kept of each pair
-        return self.with_tensors(
-            (torch.cat(values), torch.cat(columns), _starts(torch.cat(counts)))
-        )
+        entries = torch.cat(values), torch.cat(columns)
+        return self.with_tensors((*entries, _starts(torch.cat(counts))))
 
     def pair_dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
         parts = []
@@ -375,7 +372,7 @@ class _Product(torch.autograd.Function):
 
 
 def as_row_matrix(
-    matrix: Any, *, device: str | torch.device = "cpu", dtype: torch.dtype | None = None
+    matrix: Any, *, device: Device = "cpu", dtype: torch.dtype | None = None
 ) -> RowMatrix:
     """Return a NumPy array, a tensor or a scipy CSR matrix as a row matrix on a device."""
     if sp.issparse(matrix):

@@ -1,6 +1,6 @@
 """Evaluation by cross-validation: scores, comparison with rivals, notes and plots."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from sklearn.metrics import ConfusionMatrixDisplay
 from glnn._utils import import_optional
 from glnn.data.labels import Folds
 from glnn.quality.calibration import Calibration
-from glnn.quality.folds import HeldOut, label_weights
+from glnn.quality.folds import HeldOut, Watch, label_weights
 from glnn.quality.labelling import ConformalSets
 from glnn.quality.metrics import (
     Interval,
@@ -163,7 +163,7 @@ def estimate(
     rivals: Sequence[Rival] = (),
     graph_helped: bool | None = None,
     seed: int = 0,
-    progress: Callable[[str], None] | None = None,
+    progress: Watch = None,
 ) -> Evaluation:
     """Score the predictions of hidden labels, and rivals on the same folds.
 

@@ -22,6 +22,7 @@ from glnn.quality.calibration import Calibration, fit_calibration
 
 # Fits without the labels of the given nodes; returns raw class probabilities of all nodes.
 Refit = Callable[[np.ndarray], np.ndarray]
+Watch = Callable[[str], None] | None  # called with the name of each step when it starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +91,7 @@ class HeldOut:
         return found
 
 
-def hold_out(
-    refit: Refit,
-    classes: np.ndarray,
-    folds: Folds,
-    *,
-    progress: Callable[[str], None] | None = None,
-) -> HeldOut:
+def hold_out(refit: Refit, classes: np.ndarray, folds: Folds, *, progress: Watch = None) -> HeldOut:
     """Fit once for each fold without its labels, and collect the out-of-fold predictions.
 
     ``classes`` is -1 for unlabelled nodes. ``progress`` is called with the name of each fold before

@@ -64,9 +64,8 @@ class NodeProblem:
         labels[seen] = self.labels[seen]
         graph = None if self.graph is None else as_adjacency(self.graph, len(labels))
         n_classes = self.n_classes or int(labels.max()) + 1
-        values = {"features": features, "graph": graph, "labels": labels, "train": train}
-        for name, value in (values | {"validation": validation, "n_classes": n_classes}).items():
-            object.__setattr__(self, name, value)
+        vars(self).update(features=features, graph=graph, labels=labels, train=train)
+        vars(self).update(validation=validation, n_classes=n_classes)  # frozen for all others
 
     @property
     def n_nodes(self) -> int:

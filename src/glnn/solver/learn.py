@@ -12,7 +12,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
-from torch import Tensor
 
 from glnn._utils import (
     check_choice,
@@ -24,6 +23,7 @@ from glnn._utils import (
 from glnn.distributed import Partition
 from glnn.exceptions import ProblemError
 from glnn.graph.pairs import (
+    Ends,
     Pairs,
     ShardedRows,
     SparseAdjacency,
@@ -284,9 +284,7 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
     )
 
 
-def _find_candidates(
-    request: GraphRequest, base: ShardedRows, target: float | int | None
-) -> tuple[Tensor, Tensor]:
+def _find_candidates(request: GraphRequest, base: ShardedRows, target: float | int | None) -> Ends:
     """Return this process's pairs of similar rows: known ones, or enough for the wanted degree."""
     layout, device = base.layout, request.device
     width = check_integer("n_candidates", request.n_candidates, low=0)
