@@ -202,8 +202,7 @@ def set_coverage(held_out: HeldOut, alpha: float) -> Interval | None:
     n_right, nodes = 0, held_out.hidden_nodes
     for number in np.unique(held_out.fold[nodes]):
         own = nodes[held_out.fold[nodes] == number]
-        rest = np.where(held_out.fold == number, -1, held_out.classes)
-        sets = ConformalSets.of(HeldOut(held_out.probabilities, rest, held_out.fold))
+        sets = ConformalSets.of(held_out.without_fold(int(number)))
         if len(sets.scores) < 1 / alpha:
             return None
         p_values = sets.p_values(held_out.probabilities[own])

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,16 +69,16 @@ class HeldOut:
         """Numbers of the nodes whose labels were hidden."""
         return np.flatnonzero(self.classes >= 0)
 
-    def calibration(
-        self, keep: np.ndarray | None = None, weights: np.ndarray | None = None
-    ) -> Calibration:
+    def without_fold(self, number: int) -> "HeldOut":
+        """Return the predictions without the labels of one fold."""
+        return replace(self, classes=np.where(self.fold == number, UNLABELLED, self.classes))
+
+    def calibration(self, weights: np.ndarray | None = None) -> Calibration:
         """Fit a calibration to the predictions of the hidden labels.
 
-        ``keep`` is a mask of the nodes to use, ``weights`` has a weight for each node; by default
-        all hidden labels count alike.
+        ``weights`` has a weight for each node; by default all hidden labels count alike.
         """
-        known = self.classes >= 0
-        nodes = np.flatnonzero(known if keep is None else known & keep)
+        nodes = self.hidden_nodes
         chosen = None if weights is None else weights[nodes]
         return fit_calibration(self.probabilities[nodes], self.classes[nodes], chosen)
 
@@ -87,7 +87,8 @@ class HeldOut:
         found = np.array(self.probabilities, dtype=np.float64)
         for number in np.unique(self.fold):
             own = self.fold == number
-            found[own] = self.calibration(~own, weights).apply(self.probabilities[own])
+            others = self.without_fold(int(number)).calibration(weights)
+            found[own] = others.apply(self.probabilities[own])
         return found
 
 

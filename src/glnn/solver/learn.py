@@ -50,6 +50,7 @@ from glnn.solver.working_set import mean_added_degree, solve_for_degree, solve_p
 
 Support = Literal["all", "candidates"]  # which pairs may become edges
 SUPPORTS: tuple[Support, ...] = get_args(Support)
+_CHOICES = {"reading": READINGS, "signal": SIGNALS, "prior": PRIORS, "support": SUPPORTS}
 _DEFAULT_NEIGHBORS = 10
 _ROUNDING = (
     "rounding: a penalty is very strong beside the curvature. Scale the signals (signal='l2'), "
@@ -214,10 +215,8 @@ class GraphRequest:
     layout: Partition | None = None  # which rows are in this process; None: all
 
     def __post_init__(self) -> None:
-        check_choice("reading", self.reading, READINGS)
-        check_choice("signal", self.signal, SIGNALS)
-        check_choice("prior", self.prior, PRIORS)
-        check_choice("support", self.support, SUPPORTS)
+        for name, choices in _CHOICES.items():
+            check_choice(name, getattr(self, name), choices)
         if self.n_neighbors is not None:
             check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
         check_device(self.device)
