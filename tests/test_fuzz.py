@@ -13,7 +13,7 @@ from glnn.cli.main import main
 from glnn.engine import archive
 from glnn.engine.archive import read_checked_json, write_checked_json
 from glnn.exceptions import GlnnError
-from glnn.quality.folds import CachedRefit
+from glnn.quality.folds import cache_refit
 from glnn.report.compare import compare_runs
 from glnn.report.page.document import render
 from glnn.report.predict import predict_rows
@@ -132,7 +132,7 @@ def test_a_checkpoint_with_changed_bytes(run, tmp_path, mutation):
 
 def test_a_fold_with_changed_bytes_is_fitted_again(tmp_path, mutation):
     rng, answer = random.Random(0), np.ones((5, 2))
-    refit = CachedRefit(lambda nodes: answer, tmp_path, b"x")
+    refit = cache_refit(lambda nodes: answer, tmp_path, b"x")
     refit(np.arange(3))
     (path,) = tmp_path.glob("*/*.safetensors")
     whole = path.read_bytes()

@@ -295,12 +295,10 @@ def run_everywhere(peers: Peers, prepare: Callable[[], V]) -> V:
         value = prepare()
     except (GlnnError, OSError, MemoryError) as error:
         problem = error
-    failed = np.zeros(peers.size, dtype=np.int64)
-    failed[peers.rank] = problem is not None
-    failed = peers.all_reduce(failed)
-    if not failed.any():
+    own = peers.size if problem is None else peers.rank
+    first = -int(peers.all_reduce(float(-own), "max"))  # the lowest rank that failed
+    if first == peers.size:
         return value  # type: ignore[no-any-return]
-    first = int(np.flatnonzero(failed)[0])
     if problem is not None and first == peers.rank:
         raise problem
     raise PeerInputError(f"process {first} has rejected the input.")

@@ -50,7 +50,6 @@ from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
 from glnn.engine.callbacks import (
     Callback,
     History,
-    ProgressBar,
     Record,
     notify_stage,
     show_progress,
@@ -102,6 +101,10 @@ Settings = Mapping[str, Any] | FitSettings
 
 _P = ParamSpec("_P")
 _SETTING = "settings__"  # prefix of the names of single settings, as in scikit-learn
+# what ``check_features`` checks instead of scikit-learn
+_UNCHECKED: dict[str, Any] = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False}
+_UNCHECKED |= {"ensure_min_samples": 0, "ensure_min_features": 0}
+_OWN_SETTINGS = ("n_neighbors", "tracks", "n_rounds", "n_epochs")  # which are parameters, too
 
 
 def suggest_parameters(init: Callable[_P, None]) -> Callable[_P, None]:
@@ -281,14 +284,12 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = self.get_params(deep=False)
         changes = {}
         for name, value in params.items():
-            if name.startswith(_SETTING):
-                setting = name.removeprefix(_SETTING)
+            setting = name.removeprefix(_SETTING)
+            if name in known:
+                setattr(self, name, value)
+            elif setting != name or name in SETTING_NAMES:
                 check_setting_name(setting)
                 changes[setting] = value
-            elif name in known:
-                setattr(self, name, value)
-            elif name in SETTING_NAMES:
-                changes[name] = value
             else:
                 raise InputError(_unknown_parameter(name, known))
         if isinstance(self.settings, FitSettings):
@@ -362,11 +363,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.row_names_ = resolve_row_names(X, y, ids)
             X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
         plan, problem = run_everywhere(
-            peers,
-            lambda: (
-                self._resolve_parameters(),
-                self._make_problem(X, y, validation, peers, sample_weight),
-            ),
+            peers, lambda: self._prepare(X, y, validation, peers, sample_weight)
         )
         settings = plan["settings"]
         warn_of_class_minus_one(given)
@@ -389,15 +386,16 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with limit_threads(problem.labels.n_nodes) if peers.size == 1 else nullcontext():
             n_fits = 1 if self.folds_ is None else 1 + len(self.folds_)
             n_epochs = n_fits * settings.count_epochs(graph is not None)
-            with show_progress(plan["callbacks"], n_epochs):
+            with show_progress(plan["callbacks"], n_epochs, is_shown=bool(self.verbose)) as shown:
+                plan["callbacks"] = shown
                 result = fit_problem(problem, **plan, checkpoint=folder, shared=self._shared)
         self._store_fit(result.model, result.history)
         self._record = FitRecord.of(problem, result.attribution)
         self.certificate_, self.choices_ = result.certificate, result.choices
         self.mixture_, self.seed_ = result.weights, plan["seed"]
         if peers.size == 1:
-            self._fitted_to, self._sample_weight = (X, y, graph, validation), sample_weight
-            self._fold_options = {"folds": folds, "groups": groups, "times": times}
+            self._fitted_to, own = (X, y, graph, validation), {"sample_weight": sample_weight}
+            self._fit_options = own | {"folds": folds, "groups": groups, "times": times}
         is_calibrated = peers.rank == 0 and self.calibrate is not None
         return self.set_calibration(self._find_held_out(problem, result) if is_calibrated else None)
 
@@ -408,7 +406,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model was fitted with a graph; with them every row is treated as a new node. After a fit
         without features ``X`` is ``None``: all training rows, or the new rows of ``links``.
         """
-        raw = self._raw_proba(X, links)
+        raw = self._raw_proba(X, links)  # says so if there was no fit
         return self.calibration_.apply(raw)
 
     def predict(self, X: Any, links: Any = None) -> np.ndarray:
@@ -433,7 +431,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if held_out is None:
             return self._store_calibration(None, Calibration.identity(len(self.classes_)))
-        given = getattr(self, "_sample_weight", None)
+        given = getattr(self, "_fit_options", {}).get("sample_weight")
         if given is not None and not np.asarray(given)[held_out.hidden_nodes].any():
             given = None  # every hidden label has weight zero: weight them equally instead
         weights = label_weights(self.class_weight, given, self.classes_, held_out.classes)
@@ -608,19 +606,16 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Load a model that :meth:`save` wrote."""
         saved = read_archive(Path(folder), _SavedFit)
         with wrap_unpack_errors(Path(folder)):
-            return cls(**saved.constructor_params())._restore(saved)
-
-    def _restore(self, saved: "_SavedFit") -> "GLNNClassifier":
-        """Set the attributes of a fit from a saved one."""
-        for name in saved.attributes():
-            setattr(self, name, getattr(saved, name))
-        self.seed_ = saved.params["random_state"]
-        self.folds_ = None  # not saved: they serve fits
-        if saved.feature_names:
-            self.feature_names_in_ = np.array(saved.feature_names, dtype=object)
-        self._store_fit(saved.model.with_networks(), History(saved.history))
-        self._record = FitRecord(saved.labels, saved.trains, saved.shares)
-        return self._store_calibration(saved.held_out_, saved.calibration_)
+            found = cls(**saved.constructor_params())
+            for name in saved.attributes():
+                setattr(found, name, getattr(saved, name))
+            found.seed_ = saved.params["random_state"]
+            found.folds_ = None  # not saved: they serve fits
+            if saved.feature_names:
+                found.feature_names_in_ = np.array(saved.feature_names, dtype=object)
+            found._store_fit(saved.model.with_networks(), History(saved.history))
+            found._record = FitRecord(saved.labels, saved.trains, saved.shares)
+            return found._store_calibration(saved.held_out_, saved.calibration_)
 
     def fitted_nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
         """Return the training rows with all that explanations need.
@@ -653,24 +648,11 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    def _resolve_parameters(self) -> dict[str, Any]:
-        """Check the parameters; return settings, seed, device and callbacks of a fit."""
-        return {
-            "settings": self._resolve_settings(),
-            "seed": self._resolve_seed(),
-            "device": check_device(self.device),
-            "callbacks": self._resolve_callbacks(),
-        }
-
     def _resolve_settings(self) -> FitSettings:
-        base: Any = self.preset
-        changes = self._settings_by_name()
-        if isinstance(self.settings, FitSettings):
-            base = self.settings
-        for name in ("n_neighbors", "tracks", "n_rounds", "n_epochs"):
-            if getattr(self, name) is not None:
-                changes[name] = getattr(self, name)
-        return resolve_settings(base, changes)
+        base: Any = self.settings if isinstance(self.settings, FitSettings) else self.preset
+        own = {name: getattr(self, name) for name in _OWN_SETTINGS}
+        given = {name: value for name, value in own.items() if value is not None}
+        return resolve_settings(base, self._settings_by_name() | given)
 
     def _settings_by_name(self) -> dict[str, Any]:
         """Return a copy of ``settings``; empty for a ``FitSettings``."""
@@ -686,7 +668,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is_list = isinstance(callbacks, Sequence)
         if not is_list or not all(isinstance(c, Callback) for c in callbacks):
             raise InputError(f"callbacks must be a list of Callback objects, got {callbacks!r}.")
-        return [*callbacks, ProgressBar()] if self.verbose else list(callbacks)
+        return list(callbacks)
 
     def _resolve_seed(self) -> int:
         """Return the seed given as ``random_state``, or draw one."""
@@ -721,10 +703,15 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.graph_, self.prior_graph_ = model.gather("adjacency"), model.gather("prior")
         self.n_iter_ = len(history)
 
-    def _make_problem(
-        self, X: Any, y: Any, validation: Any, peers: Peers, sample_weight: Any = None
-    ) -> FitProblem:
-        """Check the arguments of ``fit`` except the graph, and encode the labels."""
+    def _prepare(
+        self, X: Any, y: Any, validation: Any, peers: Peers, sample_weight: Any
+    ) -> tuple[dict[str, Any], FitProblem]:
+        """Check parameters and arguments of ``fit`` except the graph, and encode the labels.
+
+        Returns settings, seed, device and callbacks by name, and the problem.
+        """
+        plan = {"settings": self._resolve_settings(), "seed": self._resolve_seed()}
+        plan |= {"device": check_device(self.device), "callbacks": self._resolve_callbacks()}
         X = self._check_features(X, reset=True)
         if y is None:
             raise InputError("GLNNClassifier requires y to be passed, but the target y is None.")
@@ -745,21 +732,13 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels = Labels(nodes, encoded[nodes], n_nodes, len(self.classes_))
             return labels if weights is None else labels.with_weights(weights[nodes])
 
-        return FitProblem(X, labels_of(train), None, labels_of(held) if held.size else None, peers)
+        validated = labels_of(held) if held.size else None
+        return plan, FitProblem(X, labels_of(train), None, validated, peers)
 
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         """Check features, and their number of columns with scikit-learn's ``validate_data``."""
         try:
-            X = validate_data(
-                self,
-                convert_features(X),
-                accept_sparse="csr",
-                dtype=None,
-                ensure_all_finite=False,
-                ensure_min_samples=0,
-                ensure_min_features=0,
-                reset=reset,
-            )
+            X = validate_data(self, convert_features(X), reset=reset, **_UNCHECKED)
         except ValueError as error:
             raise InputError(" ".join(str(error).split())) from None
         return check_features("X", X)
@@ -781,8 +760,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the predictions of labels that a fit has not trained on, if there are any."""
         hidden, raw = result.held_out, self.raw_distributions_
         if hidden is not None:
-            found = hidden.nodes, hidden.classes, hidden.probabilities, hidden.folds
-            return HeldOut.of(raw, *found)
+            return HeldOut.of(raw, hidden.nodes, hidden.classes, hidden.probabilities, hidden.folds)
         if problem.validation is None:
             return None
         nodes = problem.validation.nodes.numpy()
@@ -824,14 +802,13 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hidden = [None, *labelled.tolist()]
         missing = [(h, s) for s in seeds for h in hidden if (h, s) not in self._refits]
         callbacks, n_fits = self._resolve_callbacks(), len(missing)
-        with show_progress(callbacks, n_fits):
+        with show_progress(callbacks, n_fits, is_shown=bool(self.verbose)) as shown:
             for number, (label, seed) in enumerate(missing, start=1):
-                with notify_stage(callbacks, f"label effects: fit {number} of {n_fits}", 1):
+                with notify_stage(shown, f"label effects: fit {number} of {n_fits}", 1):
                     self._refits[label, seed] = self._refit_without(label, seed)
         kept = self._refits
-        return np.asarray(
-            np.mean([[kept[None, s] - kept[h, s] for h in hidden[1:]] for s in seeds], 0)
-        )
+        found = [[kept[None, s] - kept[h, s] for h in hidden[1:]] for s in seeds]
+        return np.asarray(np.mean(found, 0))
 
     def _refit_without(self, label: int | None, seed: int) -> np.ndarray:
         """Fit again without the label of a row; return the class probabilities of all rows."""
@@ -840,8 +817,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hidden = np.array([] if label is None else [label], dtype=np.int64)
         seen = mask_labels(self.classes_, self._record.labels, hidden)
         model = clone_with(self, random_state=seed, **quiet)
-        weights, folds = self._sample_weight, self._fold_options
-        model.fit(X, seen, graph, validation, sample_weight=weights, **folds)
+        model.fit(X, seen, graph, validation, **self._fit_options)
         return np.asarray(model.label_distributions_)
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from glnn.engine.archive import compute_digest
 from glnn.estimator import GLNNClassifier, encode_features
 from glnn.exceptions import InputError
 from glnn.quality.estimate import Evaluation, estimate
-from glnn.quality.folds import CachedRefit, Refit, clone_with, hold_out, mask_labels
+from glnn.quality.folds import Refit, Watch, cache_refit, clone_with, hold_out, mask_labels
 from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals, fit_given
 
 
@@ -34,7 +33,7 @@ def evaluate(
     groups: Any = None,
     times: Any = None,
     random_state: int = 0,
-    watch: Callable[[str], None] | None = None,
+    watch: Watch = None,
     checkpoint: str | Path | None = None,
 ) -> Evaluation:
     """Estimate the accuracy of a classifier by stratified cross-validation over the labels.
@@ -128,10 +127,10 @@ def evaluate(
         held_out, hidden = model.held_out_, model.folds_
         how["graph_helped"] = _has_graph_helped(model)
     else:
-        given = X if frame is None or is_own else frame
-        each: Refit = partial(_refit, model, given, graph, validation, problem, classes)
+        given = X if frame is None or is_own else frame, graph, validation
+        each: Refit = partial(_refit, model, given, problem, classes)
         if folder is not None:
-            each = CachedRefit(each, folder, evaluation_digest(problem, classes, model))
+            each = cache_refit(each, folder, evaluation_digest(problem, classes, model))
         held_out = hold_out(each, problem.train_labels, hidden, progress=watch)
     how["class_weight"] = model.get_params(deep=False).get("class_weight")
     seconds = time.perf_counter() - started
@@ -157,19 +156,14 @@ def _choose_encoding(frame: Any, estimator: Any) -> Any:
 
 
 def _refit(
-    model: Any,
-    rows: Any,
-    graph: Any,
-    validation: Any,
-    problem: NodeProblem,
-    classes: np.ndarray,
-    hidden: np.ndarray,
+    model: Any, given: tuple[Any, ...], problem: NodeProblem, classes: Any, hidden: np.ndarray
 ) -> np.ndarray:
     """Fit a copy without the labels of some nodes; return the class probabilities of all rows.
 
     A pipeline passes graph and validation nodes to its last step. Supervised classifiers of
     scikit-learn are fitted to the labelled rows.
     """
+    rows, graph, validation = given
     steps = getattr(model, "steps", None)
     last = steps[-1][1] if steps else model
     home = type(last).__module__
@@ -194,7 +188,7 @@ def evaluate_fit(
     seconds: float = 0.0,
     rivals: RivalChoice = "auto",
     random_state: int = 0,
-    watch: Callable[[str], None] | None = None,
+    watch: Watch = None,
 ) -> Evaluation:
     """Judge a fit by the predictions of the labels that it has hidden in folds, without new fits.
 
@@ -209,18 +203,9 @@ def evaluate_fit(
     problem, classes = make_node_problem(X, y, graph)
     rows = problem.features
     chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
-    return estimate(
-        problem,
-        model.held_out_,
-        model.folds_,
-        classes,
-        seconds=seconds,
-        class_weight=model.class_weight,
-        rivals=chosen,
-        graph_helped=_has_graph_helped(model),
-        seed=random_state,
-        progress=watch,
-    )
+    how: Any = {"class_weight": model.class_weight, "graph_helped": _has_graph_helped(model)}
+    how |= {"seconds": seconds, "rivals": chosen, "seed": random_state, "progress": watch}
+    return estimate(problem, model.held_out_, model.folds_, classes, **how)
 
 
 def _has_graph_helped(model: GLNNClassifier) -> bool | None:

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from rich.console import Console
 
-from glnn import GLNNClassifier
+from glnn import GLNNClassifier, evaluation
 from glnn.cli.fit_command import Interruption, StageProgress
 from glnn.data import Split, load_dataset
 from glnn.data.npz import write_node_npz
@@ -21,7 +21,6 @@ from glnn.engine.callbacks import Progress
 from glnn.engine.checkpoint import Checkpoint
 from glnn.engine.fit_problem import hide_labels
 from glnn.exceptions import GlnnError, StoppedError
-from glnn.quality.folds import CachedRefit
 from glnn.report.results import read_results
 from glnn.report.run_folder import RUN_FILES, state_folder
 from glnn.report.text import UNCALIBRATED
@@ -84,7 +83,7 @@ def test_a_name_inside_a_file_never_chooses_a_path(glnn, tmp_path, monkeypatch):
     ("preset", "step", "left"),
     [
         ("default", (Checkpoint, "save"), "checkpoint.json"),
-        ("literal", (CachedRefit, "__call__"), "folds/fold-*"),  # which is fitted for each fold
+        ("literal", (evaluation, "_refit"), "folds/fold-*"),  # which is fitted for each fold
     ],
     ids=["rounds", "folds"],
 )

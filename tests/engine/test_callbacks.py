@@ -2,7 +2,6 @@ import pytest
 
 from glnn.engine.callbacks import (
     Progress,
-    ProgressBar,
     ProgressLog,
     show_progress,
 )
@@ -43,16 +42,17 @@ def test_the_bar_is_full_at_the_end_and_stays_where_a_fit_failed(monkeypatch):
             self.closed = True
 
     monkeypatch.setattr("tqdm.auto.tqdm", Bar)
-    log = ProgressBar()
-    log.on_stage_begin("alone", 5)  # nothing is shown outside of a fit
-    with show_progress([log], 20):
+    with show_progress([], 20, is_shown=False) as callbacks:
+        assert callbacks == bars == []
+    with show_progress([], 20, is_shown=True) as (log,):
         log.on_stage_begin("fold 1 of 2, far", 10)
         log.on_epoch_end("far", {"epoch": 3})
         assert (bars[0].n, bars[0].text) == (4, "glnn: fold 1 of 2")
         log.on_stage_begin("fold 2 of 2, far", 10)
         assert bars[0].n == 10
     assert bars[0].n == 20 and bars[0].closed
-    with pytest.raises(ValueError, match="stop"), show_progress([log], 20):
+    shown = show_progress([], 20, is_shown=True)
+    with pytest.raises(ValueError, match="stop"), shown as (log,):
         log.on_stage_begin("far", 10)
         raise ValueError("stop")
     assert bars[1].n == 0 and bars[1].closed

@@ -65,7 +65,7 @@ def test_not_every_short_round_of_a_fold_is_written(
     monkeypatch.setattr(checkpoint, "write_checked_json", lambda *args: pages.append(args[-1]))
     steps = fresh(without_validation(problem), settings=MIXED.select(["learned", "linear"]))
     run(steps, tmp_path)
-    parts = [page["part"] for page in pages]
+    parts = [page["progress"]["part"] for page in pages]
     assert len(parts) == n_saved
     assert parts.count(N_FOLDS) == 3  # all rounds of the training on all labels
 
@@ -262,7 +262,7 @@ def test_a_checkpoint_of_another_fit_is_refused(problem, tmp_path, change):
     [
         ("page", "cannot be read"),
         ("not ours", "cannot be read"),
-        ("version", "of format 6, got '99'"),
+        ("version", "of format 7, got '99'"),
         ("folder", "cannot be read"),
         ("choice", "damaged"),
         ("file", "damaged"),

@@ -18,7 +18,7 @@ from glnn.engine.archive import (
     write_checked_json,
 )
 from glnn.engine.fit import fit_problem
-from glnn.engine.model import ExtendedGraph, Model, NewNodes, digest_rows, lookup_training_rows
+from glnn.engine.model import Model, NewNodes, digest_rows, extend_graph, lookup_training_rows
 from glnn.engine.rounds import correct
 from glnn.engine.settings import HeadSettings, resolve_settings
 from glnn.engine.tasks import build_head
@@ -26,8 +26,7 @@ from glnn.exceptions import CheckpointError, GraphWarning, InputError
 from glnn.graph import SparseAdjacency
 from glnn.graph.operators import RandomWalk, add_loops, drop_loops
 from glnn.graph.prior import normalize_adjacency
-from glnn.nn import GCN, Features, PropagationNet
-from glnn.nn.row_heads import RowNet
+from glnn.nn import Features
 
 # The model
 
@@ -232,27 +231,10 @@ def test_a_page_with_a_missing_part_is_refused_in_one_line(model, tmp_path, plac
 
 def network(kind, n_features=20):
     generator = torch.Generator().manual_seed(0)
-    if kind in ("linear", "hops"):
-        return build_head(HeadSettings(head=kind, n_hidden=4), n_features, 2, generator)
-    if kind == "gcn":
-        return GCN(n_features, 2, n_hidden=4, dropout=0.5, generator=generator)
-    return PropagationNet(
-        n_features,
-        2,
-        n_hidden=4,
-        dropout=0.5,
-        drop_node=0.5,
-        n_steps=3,
-        generator=generator,
-    )
-
-
-def answer(nodes, module):
-    return (
-        nodes.predict_on_walk(module)
-        if isinstance(module, RowNet)
-        else nodes.predict_on_graph(module)
-    )
+    settings = HeadSettings(head=kind, n_hidden=4)
+    if kind == "propagation":
+        settings = dataclasses.replace(settings, drop_node=0.5, n_steps=3)
+    return build_head(settings, n_features, 2, generator)
 
 
 def test_the_extended_graph_is_the_block_matrix():
@@ -260,7 +242,7 @@ def test_the_extended_graph_is_the_block_matrix():
     links = sp.csr_matrix(np.array([[0.3, 0.0]]))
     x = torch.arange(3.0, dtype=torch.float64)[:, None]
     whole = torch.tensor([[0, 0.5, 0], [0.5, 0, 0], [0.3, 0, 0.2]], dtype=torch.float64)
-    assert_close(ExtendedGraph(old, links, np.array([0.2])) @ x, whole @ x)
+    assert_close(extend_graph(old, links, np.array([0.2])) @ x, whole @ x)
 
 
 def test_the_answer_for_a_node_does_not_depend_on_the_others_in_the_call(blocks):
@@ -270,8 +252,8 @@ def test_the_answer_for_a_node_does_not_depend_on_the_others_in_the_call(blocks)
     each = [NewNodes(graph, features, features[i], links[i], np.zeros(1)) for i in range(5)]
     for kind in ("gcn", "propagation", "linear", "hops"):
         module = network(kind)
-        alone = [answer(node, module)[0] for node in each]
-        np.testing.assert_allclose(answer(together, module), alone, rtol=0, atol=1e-14)
+        alone = [node.predict(module)[0] for node in each]
+        np.testing.assert_allclose(together.predict(module), alone, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["linear", "hops"])
@@ -283,9 +265,9 @@ def test_a_copy_of_a_node_gets_its_answer_from_a_head_on_rows(blocks, kind):
     walk = add_loops(graph) if kind == "linear" else drop_loops(graph)
     known = module(RandomWalk(walk), Features.of(features)).softmax(1).detach().numpy()
     if kind == "linear":  # the copy's loop is its own, its neighbours' links lead to the original
-        assert np.abs(twin.predict_on_walk(module) - known[:4]).max() < 0.02
+        assert np.abs(twin.predict(module) - known[:4]).max() < 0.02
     else:
-        np.testing.assert_allclose(twin.predict_on_walk(module), known[:4], atol=1e-5)
+        np.testing.assert_allclose(twin.predict(module), known[:4], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["gcn", "propagation"])
@@ -296,7 +278,7 @@ def test_a_copy_of_a_node_gets_its_answer_from_a_head_on_the_graph(blocks, kind)
     twin = NewNodes(graph, features, features[:4], sp.csr_matrix(graph[:4]), np.zeros(4))
     adj_hat = SparseAdjacency.from_scipy(normalize_adjacency(graph), dtype=torch.float32)
     known = module(adj_hat, Features.of(features)).softmax(1).detach().numpy()
-    np.testing.assert_allclose(twin.predict_on_graph(module), known[:4], atol=1e-5)
+    np.testing.assert_allclose(twin.predict(module), known[:4], atol=1e-5)
     assert np.abs(np.diff(known[:4], axis=0)).max() > 1e-3
 
 
@@ -304,8 +286,8 @@ def test_a_node_without_links_is_classified_by_its_own_features(blocks):
     features, graph, _ = blocks
     module = network("gcn")
     node = NewNodes(graph, features, features[:1], sp.csr_matrix((1, 60)), np.zeros(1))
-    found = node.predict_on_graph(module)
-    alone = ExtendedGraph(sp.csr_matrix((1, 1)), sp.csr_matrix((0, 1)), np.zeros(0))
+    found = node.predict(module)
+    alone = extend_graph(sp.csr_matrix((1, 1)), sp.csr_matrix((0, 1)), np.zeros(0))
     assert len(alone @ torch.ones(1, 1, dtype=torch.float64)) == 1
     x = torch.from_numpy(features[:1].toarray()).double()
     w = {name: value.double() for name, value in module.state_dict().items()}
@@ -318,10 +300,10 @@ def test_old_nodes_keep_their_scores(blocks):
     features, graph, _ = blocks
     module = network("propagation").double()
     graph_hat = normalize_adjacency(graph)
-    extended = ExtendedGraph(graph_hat, sp.csr_matrix(graph[:2]), np.zeros(2))
+    extended = extend_graph(graph_hat, sp.csr_matrix(graph[:2]), np.zeros(2))
     stacked = sp.vstack([features, features[:2]], format="csr")
     both = module(extended, Features.of(stacked, dtype=torch.float64))
-    alone = ExtendedGraph(graph_hat, sp.csr_matrix((0, 60)), np.zeros(0))
+    alone = extend_graph(graph_hat, sp.csr_matrix((0, 60)), np.zeros(0))
     old = module(alone, Features.of(features, dtype=torch.float64))
     assert_close(both[:60], old)
 

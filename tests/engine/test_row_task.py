@@ -13,8 +13,8 @@ from glnn.engine.row_task import RowTask, _default_gate, gather_pool
 from glnn.engine.settings import PRESETS
 from glnn.engine.trainer import Trainer
 from glnn.graph.operators import RandomWalk, add_loops
-from glnn.nn.features import Features
-from glnn.nn.losses import confidence_mask
+from glnn.nn.features import Features, NetworkSettings
+from glnn.nn.losses import gate_weights
 from glnn.nn.row_heads import HopsNet
 
 # The task
@@ -113,7 +113,7 @@ def test_twice_the_chance_passes_the_gate_and_less_does_not(n_classes):
     chance = torch.tensor([1.99, 2.01]) / n_classes
     rest = (1 - chance) / (n_classes - 1)
     p = torch.cat([chance[:, None], rest[:, None].expand(2, n_classes - 1)], 1)
-    assert confidence_mask(p, min(_default_gate(n_classes), 0.7)).tolist() == [False, True]
+    assert gate_weights(p, min(_default_gate(n_classes), 0.7), None).tolist() == [False, True]
 
 
 # The pool
@@ -122,9 +122,8 @@ NODES = np.array([3, 7, 1, 0, 9])
 
 
 def make_net(n_steps=2):
-    return HopsNet(
-        6, 2, n_hidden=3, dropout=0.0, n_steps=n_steps, generator=torch.Generator().manual_seed(0)
-    )
+    settings = NetworkSettings(n_hidden=3, dropout=0.0, n_steps=n_steps)
+    return HopsNet(6, 2, settings, torch.Generator().manual_seed(0))
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.nn import GCN, Features, GraphLearningLayer
+from glnn.nn.features import NetworkSettings
 
 # GCN
 
@@ -22,7 +23,7 @@ def adj_hat():
 
 @pytest.fixture
 def net(rng):
-    net = GCN(N_FEATURES, N_CLASSES, n_hidden=5, dropout=0.5, generator=rng)
+    net = GCN(N_FEATURES, N_CLASSES, NetworkSettings(n_hidden=5), rng)
     with torch.no_grad():  # the biases start at zero, where a wrong sign would not show
         for bias in (net.first.bias, net.second.bias):
             bias.copy_(torch.randn(len(bias), generator=rng))

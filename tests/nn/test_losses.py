@@ -8,7 +8,6 @@ from torch.testing import assert_close
 from glnn.graph import DenseAdjacency, SparseAdjacency
 from glnn.nn.losses import (
     ShareAlignment,
-    consistency,
     cross_entropy,
     cross_entropy_gradient,
     distance_gradient,
@@ -16,6 +15,7 @@ from glnn.nn.losses import (
     rescale,
     smoothness_of_predictions,
     softmax_by_class,
+    squared_distance_loss,
     temper,
     view_targets,
 )
@@ -23,6 +23,10 @@ from glnn.nn.losses import (
 N_VIEWS, N_NODES, N_CLASSES = 2, 5, 3
 TEMPERATURE, GATE = 0.5, 0.325
 LEAST = 1 / N_CLASSES + GATE * (1 - 1 / N_CLASSES)  # what a confident node must exceed
+
+
+def consistency(views, *how, n_nodes=None, **more):
+    return squared_distance_loss(views, *view_targets(views, *how, **more), n_nodes)
 
 
 @pytest.fixture
@@ -138,7 +142,7 @@ def test_shares_of_the_losses_add_up_to_the_whole(rng):
     assert_close(first + second, cross_entropy(logits, nodes, labels))
     assert cross_entropy(logits, nodes[:0], labels[:0]) == 0
     views = logits.softmax(-1)
-    parts = [consistency(views[:, part], 0.5, 0.1, 10) for part in (slice(5), slice(5, 10))]
+    parts = [consistency(views[:, part], 0.5, 0.1, n_nodes=10) for part in (slice(5), slice(5, 10))]
     assert_close(sum(parts), consistency(views, 0.5, 0.1))
 
 

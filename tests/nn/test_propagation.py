@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from glnn.graph import DenseAdjacency, SparseAdjacency, prior_graph
 from glnn.nn import Features, PropagationNet
-from glnn.nn.features import keep_mask
+from glnn.nn.features import NetworkSettings, keep_mask
 from glnn.nn.propagation import mean_of_powers
 
 N_NODES, N_FEATURES, N_CLASSES = 40, 30, 3
@@ -24,7 +24,7 @@ def sparse():
 def make_net(n_features=N_FEATURES, **changes):
     settings = {"n_hidden": 4, "dropout": 0.5, "drop_node": 0.5, "n_steps": 3} | changes
     generator = torch.Generator().manual_seed(0)
-    net = PropagationNet(n_features, N_CLASSES, generator=generator, **settings)
+    net = PropagationNet(n_features, N_CLASSES, NetworkSettings(**settings), generator)
     with torch.no_grad():
         for bias in (net.first_bias, net.second_bias):
             bias.uniform_(-0.5, 0.5, generator=generator)

@@ -8,7 +8,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from glnn.data.labels import encode_targets, make_folds
 from glnn.exceptions import InputError, OutputError
 from glnn.quality.folds import (
-    CachedRefit,
+    cache_refit,
     hold_out,
     label_weights,
     labelled_scorer,
@@ -66,7 +66,7 @@ def test_a_node_is_calibrated_by_what_other_folds_teach(rng):
     answers = iter(raw)
     found = hold_out(lambda hidden: next(answers), CLASSES, folds)
     own = found.fold == 1
-    expected = found.calibration(~own).apply(found.probabilities[own])
+    expected = found.without_fold(1).calibration().apply(found.probabilities[own])
     np.testing.assert_array_equal(found.calibrated()[own], expected)
 
 
@@ -92,31 +92,31 @@ HIDDEN = [np.array(nodes) for nodes in ([0, 1], [2], [1, 0], [3, 4])]
 def test_an_estimate_that_was_cut_off_goes_on_with_the_rest(tmp_path):
     short, rest = Counted(most=2), Counted()
     with pytest.raises(KeyboardInterrupt):
-        [CachedRefit(short, tmp_path, b"x")(hidden) for hidden in HIDDEN]
-    found = [CachedRefit(rest, tmp_path, b"x")(hidden) for hidden in HIDDEN]
+        [cache_refit(short, tmp_path, b"x")(hidden) for hidden in HIDDEN]
+    found = [cache_refit(rest, tmp_path, b"x")(hidden) for hidden in HIDDEN]
     assert (short.n_calls, rest.n_calls) == (2, 2)
     np.testing.assert_array_equal(found, [Counted()(hidden) for hidden in HIDDEN])
 
 
 def test_folds_of_another_estimate_are_not_read_and_a_bad_folder_is_one_line(tmp_path):
-    CachedRefit(Counted(), tmp_path, b"x")(HIDDEN[0])
+    cache_refit(Counted(), tmp_path, b"x")(HIDDEN[0])
     other = Counted()
-    CachedRefit(other, tmp_path, b"y")(HIDDEN[0])
+    cache_refit(other, tmp_path, b"y")(HIDDEN[0])
     assert other.n_calls == 1
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="writable"):
-        CachedRefit(Counted(), tmp_path / "file" / "f", b"x")
+        cache_refit(Counted(), tmp_path / "file" / "f", b"x")
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b[:-1] + bytes([b[-1] ^ 4])])
 @pytest.mark.parametrize("name", ["model.safetensors", "model.json"])
 def test_a_damaged_answer_is_computed_again(tmp_path, damage, name):
-    whole = CachedRefit(Counted(), tmp_path, b"x")(HIDDEN[0])
+    whole = cache_refit(Counted(), tmp_path, b"x")(HIDDEN[0])
     (path,) = tmp_path.glob(f"*/{name}")
     path.write_bytes(damage(path.read_bytes()))
     again = Counted()
     for _ in range(2):
-        np.testing.assert_array_equal(CachedRefit(again, tmp_path, b"x")(HIDDEN[0]), whole)
+        np.testing.assert_array_equal(cache_refit(again, tmp_path, b"x")(HIDDEN[0]), whole)
     assert again.n_calls == 1
 
 

@@ -12,6 +12,7 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+from glnn.engine.settings import HeadSettings
 from glnn.exceptions import InputError
 from glnn.graph.prior import renormalized
 from glnn.quality import rivals
@@ -68,7 +69,7 @@ def test_a_dictionary_adds_to_the_usual_rivals_or_replaces_one():
 
 def test_the_network_is_two_products_with_the_renormalised_graph(blocks):
     problem, _, _ = blocks
-    task = gcn_task(problem, problem.graph, seed=0)
+    task = gcn_task(problem, problem.graph, 0, HeadSettings())
     first, second = task.module.first, task.module.second
     adj_hat = torch.from_numpy(renormalized(problem.graph).toarray()).float()
     x = torch.from_numpy(normalize_row_sums(problem.features).toarray()).float()

@@ -69,11 +69,9 @@ class Packer:
         if isinstance(value, np.ndarray):
             return self._store_array(value, name)
         if dataclasses.is_dataclass(value):
-            names = [field.name for field in dataclasses.fields(value)]
-            return {
-                field: self.pack(self._gather(value, field), _join(name, field)) for field in names
-            }
-        if isinstance(value, nn.Module):
+            fields = [part.name for part in dataclasses.fields(value)]
+            value = {field: self._gather(value, field) for field in fields}
+        elif isinstance(value, nn.Module):
             value = value.state_dict()
         if isinstance(value, Mapping):
             return {str(key): self.pack(part, _join(name, key)) for key, part in value.items()}

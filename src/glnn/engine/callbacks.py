@@ -1,8 +1,9 @@
 """Callbacks of a fit and the history of its epochs. An exception in a callback aborts the fit."""
 
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,58 +130,46 @@ class ProgressLog(Callback):
 
 
 class ProgressBar(Callback):
-    """Show the progress of a fit with tqdm: a widget in a notebook, a bar in a terminal.
+    """Show the progress of a fit of at most so many epochs with tqdm, in a notebook or a terminal.
 
-    A stage that ends early counts as whole. Outside of :func:`show_progress` nothing is shown.
+    A stage that ends early counts as whole.
     """
 
     may_lag = True
 
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._n_before, self._n_stage = 0, 0  # epochs of earlier stages, and most of this one
-
-    def start(self, n_epochs: int) -> None:
-        """Show an empty bar for at most so many epochs."""
-        self._n_before = self._n_stage = 0
+    def __init__(self, n_epochs: int) -> None:
         tqdm = importlib.import_module("tqdm.auto").tqdm
-        self._bar = tqdm(total=n_epochs, unit="step", desc="glnn")
+        self._bar: Any = tqdm(total=n_epochs, unit="step", desc="glnn")
+        self._n_before, self._n_stage = 0, 0  # epochs of earlier stages, and most of this one
 
     def on_stage_begin(self, stage: str, n_epochs: int) -> None:
         """Name the stage and fill the bar up to it."""
-        if self._bar is not None:
-            self._bar.set_description(f"glnn: {stage.split(',')[0]}", refresh=False)
-            self._n_before += self._n_stage
-            self._n_stage = n_epochs
-            self._fill(0)
+        self._bar.set_description(f"glnn: {stage.split(',')[0]}", refresh=False)
+        self._n_before, self._n_stage = self._n_before + self._n_stage, n_epochs
+        self.fill(self._n_before)
 
     def on_epoch_end(self, stage: str, record: Record) -> bool:
         """Fill the bar up to the epoch."""
-        if self._bar is not None:
-            self._fill(min(int(record["epoch"]) + 1, self._n_stage))
+        self.fill(self._n_before + min(int(record["epoch"]) + 1, self._n_stage))
         return False
 
-    def stop(self, *, is_done: bool) -> None:
-        """Close the bar; it is full if the fit is done."""
-        self._fill(self._bar.total if is_done else 0)
-        self._bar.close()
-        self._bar = None
+    def fill(self, n_done: float | int) -> None:
+        """Fill the bar up to so many epochs, at most to its end."""
+        self._bar.update(max(0, min(n_done, self._bar.total) - self._bar.n))
 
-    def _fill(self, n_here: int) -> None:
-        n_done = min(self._n_before + n_here, self._bar.total)
-        self._bar.update(max(0, n_done - self._bar.n))
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        self._bar.close()
 
 
 @contextmanager
-def show_progress(callbacks: Sequence[Callback], n_epochs: int) -> Iterator[None]:
-    """Show the bars among the callbacks during a fit of at most so many epochs."""
-    bars = [one for one in callbacks if isinstance(one, ProgressBar)]
-    for bar in bars:
-        bar.start(n_epochs)
-    is_done = False
-    try:
-        yield
-        is_done = True
-    finally:
-        for bar in bars:
-            bar.stop(is_done=is_done)
+def show_progress(
+    callbacks: Sequence[Callback], n_epochs: int, *, is_shown: bool
+) -> Iterator[list[Callback]]:
+    """Yield the callbacks, with a bar among them if it is to be shown; at the end it is full."""
+    if not is_shown:
+        yield [*callbacks]
+        return
+    with closing(ProgressBar(n_epochs)) as bar:
+        yield [*callbacks, bar]
+        bar.fill(math.inf)

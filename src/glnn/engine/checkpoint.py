@@ -7,12 +7,11 @@ page always names complete files, whenever a process dies.
 
 import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -33,11 +32,8 @@ from glnn.engine.fit_problem import find_shares
 from glnn.engine.rounds import Progress, Rounds
 from glnn.engine.steps import FitState, Steps
 from glnn.exceptions import CheckpointError
-from glnn.solver import NewRowProblem
-from glnn.solver.attribution import LinkShares
-from glnn.solver.certificate import Certificate
 
-FORMAT, VERSION, PAGE = "glnn-checkpoint", 6, "checkpoint.json"
+FORMAT, VERSION, PAGE = "glnn-checkpoint", 7, "checkpoint.json"
 
 # A state inside a fold is written if it takes at most this share of the time since the last one.
 SHARE = 0.02
@@ -65,16 +61,12 @@ class Checkpoint:
         if self._peers.broadcast(float(is_early)):
             return
         packer = Packer()
-        saved = packer.pack(_SavedProgress.of(progress, self._steps))
+        saved = packer.pack(_Saved.of(progress, self._steps))
         packed = pack_arrays(packer.arrays)
         digest = hashlib.sha256(packed)
         mine = self._file(digest.hexdigest())
         run_everywhere(self._peers, lambda: _write(mine, packed))
-        page = {
-            "fit": self._fit,
-            "files": self._gather_digests(digest.digest()),
-            **saved,
-        }
+        page = {"fit": self._fit, "files": self._gather_digests(digest.digest()), **saved}
         run_everywhere(self._peers, lambda: self._write_page(page))
         for old in self.folder.glob(self._file("*").name):
             if old != mine:
@@ -89,7 +81,7 @@ class Checkpoint:
             return None
         arrays, page = read
         with wrap_unpack_errors(self.folder):
-            saved: _SavedProgress = unpack(_SavedProgress, page, arrays)
+            saved: _Saved = unpack(_Saved, page, arrays)
             return saved.restore(self._steps)
 
     def _write_page(self, page: Page) -> None:
@@ -145,78 +137,38 @@ def _fingerprint(steps: Steps) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class _SavedState:
-    """A track's state; what follows from the data and the settings is left out."""
-
-    name: str
-    round: int
-    adjacency: sp.csr_matrix | None
-    certificate: Certificate | None
-    candidates: tuple[np.ndarray, ...]
-    shares: LinkShares | None
-    new_rows: NewRowProblem | None
-    network: dict[str, Tensor]
-    probabilities: np.ndarray
-
-    @classmethod
-    def of(cls, state: FitState) -> "_SavedState":
-        assert state.task is not None  # a round has ended
-        return cls(
-            state.track.name,
-            state.round,
-            state.adjacency,
-            state.certificate,
-            state.candidates,
-            find_shares(state.attribution),
-            state.new_rows,
-            dict(state.task.module.state_dict()),
-            state.probabilities,
-        )
-
-    def restore(self, steps: Steps, trained_by: Steps) -> FitState:
-        """Return the state; the network sees the labels that ``trained_by`` has."""
-        (track,) = (track for track in steps.tracks if track.name == self.name)
-        state = steps.start(track).replace(
-            round=self.round,
-            adjacency=self.adjacency,
-            certificate=self.certificate,
-            candidates=self.candidates,
-            attribution=self.shares,
-            new_rows=self.new_rows,
-        )
-        task = trained_by.build_task(state)
-        task.module.load_state_dict(self.network)
-        return state.replace(task=task, predictions=self.probabilities)
-
-
-@dataclass(frozen=True, eq=False)
-class _SavedProgress:
+class _Saved:
     """All tracks, with the history and the states of the callbacks."""
 
-    judged: np.ndarray
-    part: int
-    kept: tuple[str, ...]
-    states: tuple[_SavedState, ...]
+    progress: Progress  # its states without what follows from the data and the settings
+    networks: list[dict[str, Tensor]]  # of these states
     history: list[Record]
     callbacks: list[CallbackState]
 
     @classmethod
-    def of(cls, progress: Progress, steps: Steps) -> "_SavedProgress":
+    def of(cls, progress: Progress, steps: Steps) -> "_Saved":
+        tasks = [state.task for state in progress.states if state.task is not None]
         return cls(
-            progress.judged,
-            progress.part,
-            progress.kept,
-            tuple(map(_SavedState.of, progress.states)),
+            replace(progress, states=tuple(map(_strip, progress.states))),
+            [dict(task.module.state_dict()) for task in tasks],
             [dict(record) for record in steps.history],
             [callback.state_dict() for callback in steps.callbacks],
         )
 
     def restore(self, steps: Steps) -> Progress:
         """Return the progress, and restore the history and the callbacks of ``steps``."""
-        trained_by = Rounds(steps).steps_of(self.part)  # with the labels that this part may see
-        states = tuple(state.restore(steps, trained_by) for state in self.states)
-        for record in self.history:
-            steps.history.append(record)
-        for callback, state in zip(steps.callbacks, self.callbacks):
-            callback.load_state_dict(state)
-        return Progress(self.judged, self.part, states, self.kept)
+        trained_by = Rounds(steps).steps_of(self.progress.part)  # has the labels of this part
+        states = []
+        for saved, network in zip(self.progress.states, self.networks):
+            state = saved.replace(given=steps.start(saved.track).given)
+            task = trained_by.build_task(state)
+            task.module.load_state_dict(network)
+            states.append(state.replace(task=task))
+        steps.history.extend(self.history)
+        for callback, callback_state in zip(steps.callbacks, self.callbacks):
+            callback.load_state_dict(callback_state)
+        return replace(self.progress, states=tuple(states))
+
+
+def _strip(state: FitState) -> FitState:
+    return state.replace(given=None, task=None, attribution=find_shares(state.attribution))

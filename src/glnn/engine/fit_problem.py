@@ -62,30 +62,23 @@ def find_shares(attribution: Attribution) -> LinkShares | None:
     return link_shares(attribution) if isinstance(attribution, LearnedGraph) else attribution
 
 
+@dataclass(eq=False)
 class FitRecord:
-    """The labels of a fit, and the share of each term of the objective in each link.
+    """The labels of a fit, and the share of each term of the objective in each link."""
 
-    ``labels`` has the class number of every labelled node and -1 elsewhere. ``trains`` marks the
-    training nodes; the other labelled nodes were used for validation.
-    """
-
-    def __init__(
-        self,
-        labels: Int[np.ndarray, "n"],
-        trains: Bool[np.ndarray, "n"],
-        attribution: Attribution,
-    ) -> None:
-        self.labels, self.trains, self._attribution = labels, trains, attribution
+    labels: Int[np.ndarray, "n"]  # class number of every labelled node, -1 elsewhere
+    trains: Bool[np.ndarray, "n"]  # the training nodes; other labelled nodes are for validation
+    attribution: Attribution
 
     @property
     def shares(self) -> LinkShares | None:
         """The share of each term in each link, computed on first use and then cached."""
-        self._attribution = shares = find_shares(self._attribution)
+        self.attribution = shares = find_shares(self.attribution)
         return shares
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep the shares in a pickle, but not the graph problem they come from."""
-        return vars(self) | {"_attribution": self.shares}
+        return vars(self) | {"attribution": self.shares}
 
     @classmethod
     def of(cls, problem: FitProblem, attribution: Attribution) -> "FitRecord":

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from glnn.distributed import Partition
 from glnn.engine.inputs import Scaling
@@ -22,6 +21,7 @@ from glnn.exceptions import GraphWarning, InputError
 from glnn.graph import as_adjacency, prior_graph
 from glnn.graph.adjacency import GraphOperator
 from glnn.graph.operators import (
+    GraphRows,
     RandomWalk,
     SpectralFeatures,
     add_loops,
@@ -30,7 +30,7 @@ from glnn.graph.operators import (
 )
 from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import inverse_sqrt, normalize_adjacency
-from glnn.graph.rows import CsrMatrix, to_dense_array
+from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 from glnn.nn.row_heads import RowNet
 from glnn.solver import NewRowProblem
@@ -39,21 +39,17 @@ from glnn.solver.signals import append_columns
 # Prediction for new nodes
 
 
-class ExtendedGraph(GraphOperator):
-    r"""The training graph extended by new nodes, with edges from training nodes to new nodes only.
+def extend_graph(adj_hat: sp.csr_matrix, links: sp.csr_matrix, loops: np.ndarray) -> GraphRows:
+    r"""Extend the training graph by new nodes, with edges from training nodes to new nodes only.
 
     .. math:: \begin{pmatrix} \hat A & 0 \\ R & \mathrm{diag}(\ell) \end{pmatrix}
 
     New nodes have no edges between them, so the prediction for one is independent of the others.
+    The result is not symmetric, so its products must not be differentiated.
     """
-
-    def __init__(self, adj_hat: sp.csr_matrix, links: sp.csr_matrix, loops: np.ndarray) -> None:
-        whole = sp.bmat([[adj_hat, None], [links, sp.diags(loops)]], format="csr")
-        whole.sort_indices()
-        self._matrix = CsrMatrix.from_scipy(whole, dtype=torch.float64)
-
-    def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
-        return self._matrix.spmm(x)
+    whole = sp.bmat([[adj_hat, None], [links, sp.diags(loops)]], format="csr")
+    whole.sort_indices()
+    return GraphRows.of(whole, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
@@ -66,8 +62,22 @@ class NewNodes:
     links: sp.csr_matrix  # new nodes x training nodes
     loops: np.ndarray  # self-loops of the new nodes
 
-    def predict_on_graph(self, network: nn.Module) -> np.ndarray:
-        r"""Return the class probabilities of a network on the normalised graph.
+    def predict(self, network: nn.Module) -> np.ndarray:
+        """Return the class probabilities of a network in double precision.
+
+        So batches of any size agree.
+        """
+        both = (self.known, self.features)
+        stacked = sp.vstack(both, format="csr") if sp.issparse(self.known) else np.vstack(both)
+        graph = self.walk(network) if isinstance(network, RowNet) else self.normalized_graph()
+        module = copy.deepcopy(network).cpu().double()
+        with torch.no_grad():
+            logits = module(graph, Features.of(stacked, dtype=torch.float64))
+        new_rows: np.ndarray = logits[-self.links.shape[0] :].softmax(1).numpy()
+        return new_rows
+
+    def normalized_graph(self) -> GraphRows:
+        r"""Return the normalised graph with the new nodes.
 
         Links are normalised like the training graph,
         :math:`\hat a_{nj} = a_{nj} / \sqrt{r_n r_j}`. A node without links gets a self-loop.
@@ -77,28 +87,17 @@ class NewNodes:
         loops[degree == 0] = degree[degree == 0] = 1.0
         left, right = degree**-0.5, inverse_sqrt(np.asarray(self.graph.sum(1)).ravel())
         scaled_links = sp.csr_matrix(sp.diags(left) @ self.links @ sp.diags(right))
-        whole = ExtendedGraph(normalize_adjacency(self.graph), scaled_links, loops / degree)
-        return self._predict(network, whole)
+        return extend_graph(normalize_adjacency(self.graph), scaled_links, loops / degree)
 
-    def predict_on_walk(self, network: RowNet) -> np.ndarray:
-        r"""Return the class probabilities of a row head on the walk :math:`a_{nj} / r_n`."""
+    def walk(self, network: RowNet) -> GraphRows:
+        r"""Return the walk :math:`a_{nj} / r_n` that a row head sees, with the new nodes."""
         seen = add_loops if network.needs_loops else drop_loops
         walk = random_walk_matrix(seen(self.graph))
         loops = np.full(self.links.shape[0], float(network.needs_loops))
         degree = np.asarray(self.links.sum(1)).ravel() + loops
         share = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
         links = sp.csr_matrix(sp.diags(share) @ self.links)
-        return self._predict(network, ExtendedGraph(walk, links, loops * share))
-
-    def _predict(self, network: nn.Module, graph: ExtendedGraph) -> np.ndarray:
-        """Predict in double precision, so that batches of any size agree."""
-        both = (self.known, self.features)
-        stacked = sp.vstack(both, format="csr") if sp.issparse(self.known) else np.vstack(both)
-        module = copy.deepcopy(network).cpu().double()
-        with torch.no_grad():
-            logits = module(graph, Features.of(stacked, dtype=torch.float64))
-        new_rows: np.ndarray = logits[-self.links.shape[0] :].softmax(1).numpy()
-        return new_rows
+        return extend_graph(walk, links, loops * share)
 
 
 # Recognition of training rows by a digest of their values
@@ -212,8 +211,7 @@ class Model:
         if self.structure is None:
             return None
         last = to_dense_array(self.features[:, -self.structure.embedding.shape[1] :])
-        compared, _ = self.structure.split(last)
-        return np.asarray(compared)
+        return np.asarray(self.structure.split(last)[0])
 
     def propagate(self, signals: np.ndarray) -> np.ndarray:
         """Propagate signals over the graph as the tracks do, mixed by their weights.
@@ -313,13 +311,11 @@ class Model:
         assert track.new_rows is not None  # the caller has looked
         known = links if track.sees_graph else None
         new = track.new_rows.connect(signal, known)
-        is_on_rows, seen = isinstance(track.network, RowNet), new.links
-        if is_on_rows and known is not None:
+        seen = new.links
+        if isinstance(track.network, RowNet) and known is not None:
             seen = sp.csr_matrix(known, dtype=np.float64)
         known_columns, columns = (self._columns_of(track, x) for x in (self.features, scaled))
-        nodes = NewNodes(track.graph, known_columns, columns, seen, new.loops)
-        predict = nodes.predict_on_walk if is_on_rows else nodes.predict_on_graph
-        return predict(track.network)
+        return NewNodes(track.graph, known_columns, columns, seen, new.loops).predict(track.network)
 
     def _columns_of(self, track: FittedTrack, features: Any) -> Any:
         """Return the columns of features that a track sees."""

@@ -11,6 +11,7 @@ from glnn._utils import check_choice, check_integer, check_number, did_you_mean
 from glnn.engine.inputs import SCALINGS, ScalingName
 from glnn.exceptions import InputError
 from glnn.graph.prior import PRIORS, PriorKind
+from glnn.nn.features import NetworkSettings
 from glnn.objective import READINGS, Reading, Weights
 from glnn.solver import SUPPORTS, Support
 from glnn.solver.signals import SignalKind
@@ -64,7 +65,7 @@ class GraphSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadSettings:
+class HeadSettings(NetworkSettings):
     """Settings of the classifier step: the network, its losses and its optimiser.
 
     Heads: ``gcn`` is the paper's network. ``propagation`` is a perceptron on features propagated
@@ -74,10 +75,6 @@ class HeadSettings:
     """
 
     head: Head = "gcn"
-    n_hidden: int = 16  # hidden units
-    dropout: float = 0.5
-    drop_node: float = 0.0  # ``propagation``: share of nodes dropped in a view
-    n_steps: int = 2  # propagation steps over the graph
     n_views: int = 1  # views per epoch
     consistency_weight: float = 0.0  # agreement of the views
     consistency_temperature: float = 0.5  # sharpens its target

@@ -8,7 +8,7 @@ network together as the paper prints it. Heads that train on rows are in
 import copy
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,11 +27,12 @@ from glnn.nn.gcn import GCN, GraphLearningLayer
 from glnn.nn.losses import (
     ShareAlignment,
     average_views,
-    consistency,
     cross_entropy,
     default_graph_gate,
     smoothness_of_predictions,
     softmax_by_class,
+    squared_distance_loss,
+    view_targets,
 )
 from glnn.nn.propagation import PropagationNet
 from glnn.nn.row_heads import HopsNet, LinearNet
@@ -207,20 +208,20 @@ class RampedTask(TrainingTask):
 # The classifier on a fixed graph
 
 
+Network: TypeAlias = GCN | PropagationNet | LinearNet | HopsNet
+_NETWORKS: dict[str, type[Network]] = {
+    "gcn": GCN,
+    "propagation": PropagationNet,
+    "linear": LinearNet,
+    "hops": HopsNet,
+}  # by the name of the head
+
+
 def build_head(
     settings: HeadSettings, n_features: int, n_classes: int, generator: torch.Generator
-) -> GCN | PropagationNet | LinearNet | HopsNet:
+) -> Network:
     """Return a freshly initialised network."""
-    common: dict[str, Any] = {"dropout": settings.dropout, "generator": generator}
-    if settings.head == "gcn":
-        return GCN(n_features, n_classes, n_hidden=settings.n_hidden, **common)
-    common["n_steps"] = settings.n_steps
-    if settings.head == "linear":
-        return LinearNet(n_features, n_classes, **common)
-    common["n_hidden"] = settings.n_hidden
-    if settings.head == "hops":
-        return HopsNet(n_features, n_classes, **common)
-    return PropagationNet(n_features, n_classes, drop_node=settings.drop_node, **common)
+    return _NETWORKS[settings.head](n_features, n_classes, settings, generator)
 
 
 _MAX_ROW_NUMBERS = 2**25  # in the dense rows that propagate to some nodes alone
@@ -276,13 +277,14 @@ class ClassifierTask(RampedTask):
         if s.uses_labels_alone:
             return terms
         views = softmax_by_class(logits)
-        targets = (self.gate, n_nodes, labels.class_weights, self.target_factors(views, n_nodes))
+        gates = (self.gate, labels.class_weights, self.target_factors(views, n_nodes))
         if s.consistency_weight:
-            agreement = consistency(views, s.consistency_temperature, *targets)
+            targets = view_targets(views, s.consistency_temperature, *gates)
+            agreement = squared_distance_loss(views, *targets, n_nodes)
             terms["consistency"] = s.consistency_weight * ramp * agreement
         if s.smoothness_weight:
             seen = (self.adjacency, self._inverse_degree, views, labels.one_hot)
-            smoothness = smoothness_of_predictions(*seen, s.smoothness_temperature, *targets)
+            smoothness = smoothness_of_predictions(*seen, s.smoothness_temperature, *gates, n_nodes)
             terms["smoothness"] = s.smoothness_weight * ramp * smoothness
         return terms
 

@@ -7,8 +7,9 @@ the same epoch.
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -71,15 +72,10 @@ class _Epochs:
     """A task with its optimiser."""
 
     def __init__(
-        self,
-        task: TrainingTask,
-        learning_rate: float,
-        validation: Labels | None,
-        *,
-        # epoch from which the parameters are averaged if there are no validation nodes
-        mean_from: float | int = math.inf,
+        self, task: TrainingTask, rate: float, validation: Labels | None, mean_from: float | int
     ) -> None:
         self._task, self._validation = task, validation
+        # epoch from which the parameters are averaged if there are no validation nodes
         self._mean_from = mean_from if validation is None else math.inf
         groups = task.parameter_groups()
         self._parameters: list[Tensor] = [p for group in groups for p in group["params"]]
@@ -87,7 +83,7 @@ class _Epochs:
         is_chosen = validation is not None or mean_from < math.inf
         # parameters of the best epoch, or their mean
         self._kept = [tensor.clone() for tensor in self._live] if is_chosen else []
-        self._optimizer = Adam(groups, learning_rate)
+        self._optimizer = Adam(groups, rate)
 
     def _set_gradients(self, terms: Mapping[str, Tensor]) -> Tensor:
         """Set the gradients of the terms' sum, and return the terms' values.
@@ -120,11 +116,7 @@ class _Epochs:
     def restore(self) -> None:
         """Load the best or mean parameters into the task, or leave the last ones."""
         self._load_state(self._kept)
-        self._clear_gradients()
-
-    def _clear_gradients(self) -> None:
-        for parameter in self._parameters:
-            parameter.grad = None
+        self._task.module.zero_grad()
 
 
 def mean_share(epoch: int, mean_from: float | int) -> float:
@@ -207,12 +199,12 @@ class CapturedEpochs(_Epochs):
         learning_rate: float,
         validation: Labels | None,
         deadlines: Sequence[float | int],  # per epoch: the last one to run if this is the best
-        read_every: int = READ_EVERY,
+        read_every: int,
         *,
-        mean_from: float | int = math.inf,
+        mean_from: float | int,
         capture: bool = True,
     ) -> None:
-        super().__init__(task, learning_rate, validation, mean_from=mean_from)
+        super().__init__(task, learning_rate, validation, mean_from)
         self._n_epochs, self._read_every = len(deadlines), read_every
         device = self._parameters[0].device
         table = [
@@ -230,13 +222,15 @@ class CapturedEpochs(_Epochs):
         self._side: Any = None
         if device.type == "cuda":
             self._stream, self._side = (torch.cuda.Stream(device) for _ in range(2))  # type: ignore[no-untyped-call]
-        self._graph = self._capture() if capture else None
+        self._advance: Callable[[], None] = self._run_epoch
+        if capture:
+            self._advance = self._capture().replay
+        else:
+            self._run_first_epoch()
 
     def run(self, stage: str, n_epochs: int) -> Iterator[Record]:
         """Train, and yield the records of the epochs in order, up to ``read_every`` epochs late."""
         n_read, n_taken = 0, 1
-        if self._graph is None:
-            self._run_first_epoch()
         while n_taken < n_epochs:
             if n_taken > 1:  # all epochs but the last are validated
                 yield from self._read(stage, n_read, n_taken - 1)
@@ -244,10 +238,7 @@ class CapturedEpochs(_Epochs):
             stop = self._next_stop(n_taken)
             with self._on_stream():
                 for _ in range(n_taken, stop):
-                    if self._graph is None:
-                        self._run_epoch()
-                    else:
-                        self._graph.replay()
+                    self._advance()
             n_taken = stop
         if self._validation is not None:
             with self._on_stream():
@@ -292,7 +283,7 @@ class CapturedEpochs(_Epochs):
             for generator, state in zip(generators, states):
                 generator.set_state(state)
             self._load_state(first)
-            self._clear_gradients()
+            self._task.module.zero_grad()
             raise
         return graph
 
@@ -376,6 +367,7 @@ class CapturedEpochs(_Epochs):
 # The trainer
 
 
+@dataclass(kw_only=True, eq=False)
 class Trainer:
     """Minimise a task's objective with Adam.
 
@@ -388,20 +380,17 @@ class Trainer:
     epoch, unless a callback has ``may_lag = False``. The chosen epoch is the same.
     """
 
-    def __init__(
-        self,
-        *,
-        n_epochs: int,
-        learning_rate: float,
-        patience: int | None = None,
-        grace: int = 0,
-        averaged_share: float = 0.0,
-        callbacks: Sequence[Callback] = (),
-    ) -> None:
-        self.n_epochs, self.learning_rate = n_epochs, learning_rate
-        self._mean_from = n_epochs - int(averaged_share * n_epochs) if averaged_share else math.inf
-        self.patience, self.grace, self.callbacks = patience, grace, callbacks
-        self._may_lag = all(callback.may_lag for callback in callbacks)
+    n_epochs: int
+    learning_rate: float
+    patience: int | None = None
+    grace: int = 0
+    averaged_share: float = 0.0
+    callbacks: Sequence[Callback] = ()
+
+    def __post_init__(self) -> None:
+        n_averaged = int(self.averaged_share * self.n_epochs)
+        self._mean_from = self.n_epochs - n_averaged if self.averaged_share else math.inf
+        self._may_lag = all(callback.may_lag for callback in self.callbacks)
 
     def fit(
         self, task: TrainingTask, validation: Labels | None = None, *, stage: str = "classifier"
@@ -410,9 +399,8 @@ class Trainer:
         history = History()
         best_loss, best_epoch = math.inf, None
         with notify_stage(self.callbacks, stage, self.n_epochs):
-            epochs = self._try_capture(task, validation) or EagerEpochs(
-                task, self.learning_rate, validation, mean_from=self._mean_from
-            )
+            given = (task, self.learning_rate, validation, self._mean_from)
+            epochs = self._try_capture(task, validation) or EagerEpochs(*given)
             for epoch, record in enumerate(epochs.run(stage, self.n_epochs)):
                 if not math.isfinite(float(record["loss"])):
                     raise _divergence_error(epoch, stage, record)

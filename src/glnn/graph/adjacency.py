@@ -37,11 +37,6 @@ class DenseAdjacency(GraphOperator):
     def __init__(self, matrix: Float[Tensor, "n n"]) -> None:
         self._matrix = matrix
 
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return len(self._matrix)
-
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         return self._matrix @ x
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from glnn.distributed import Partition, RowExchange
 from glnn.graph.adjacency import GraphOperator
 from glnn.graph.prior import inverse_sqrt
-from glnn.graph.rows import CsrMatrix, to_dense_array
+from glnn.graph.rows import CsrMatrix, differentiable_product, to_dense_array
 
 
 class GraphRows(GraphOperator):
@@ -50,23 +50,10 @@ class GraphRows(GraphOperator):
 
     def __matmul__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         if x.requires_grad:
-            return _SymmetricProduct.apply(x, self)  # type: ignore[no-any-return, no-untyped-call]
+            return differentiable_product(x, self.__matmul__, self.__matmul__)
         if self._exchange is None:
             return self.matrix.spmm(x)
         return torch.cat([self.matrix.spmm(rows) for rows in self._exchange.fetch(x)], 1)
-
-
-class _SymmetricProduct(torch.autograd.Function):
-    """A product whose gradient is the same product, since the matrix is symmetric."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, rows: GraphRows) -> Tensor:
-        ctx.rows = rows
-        return rows @ x.detach()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return ctx.rows @ grads[0].detach().contiguous(), None
 
 
 class PowerRows(GraphOperator):
@@ -101,22 +88,19 @@ class PowerRows(GraphOperator):
 
 
 def normalize_graph_rows(
-    block: sp.csr_matrix,
-    layout: Partition,
-    *,
-    device: str | torch.device = "cpu",
-    dtype: torch.dtype = torch.float32,
+    block: sp.csr_matrix, layout: Partition, **kind: Any
 ) -> tuple[GraphRows, GraphRows]:
     r"""Return a graph and :math:`D^{-1/2} A D^{-1/2}`, which share one pattern.
 
     Entries are scaled in an order such that :math:`\hat a_{ij} = \hat a_{ji}` to the last bit.
+    ``kind`` is the device and the dtype, as in :meth:`GraphRows.of`.
     """
-    graph = GraphRows.of(block, layout, device=device, dtype=dtype)
+    graph = GraphRows.of(block, layout, **kind)
     root = inverse_sqrt(layout.row_sums(block))
     rows = np.repeat(np.arange(layout.start, layout.stop), np.diff(block.indptr))
     first, second = np.minimum(rows, block.indices), np.maximum(rows, block.indices)
     entries = torch.from_numpy(block.data.astype(np.float64) * root[first] * root[second])
-    matrix = graph.matrix.with_values(entries.to(device, dtype))
+    matrix = graph.matrix.with_values(entries.to(graph.matrix.values))
     return graph, GraphRows(matrix, graph._exchange)
 
 
@@ -199,12 +183,7 @@ class SpectralFeatures:
 
     @classmethod
     def of(
-        cls,
-        block: sp.csr_matrix,
-        layout: Partition,
-        *,
-        size: float = 1.0,
-        seed: int = 0,
+        cls, block: sp.csr_matrix, layout: Partition, *, size: float = 1.0, seed: int = 0
     ) -> tuple["SpectralFeatures", np.ndarray]:
         """Compute both embeddings by subspace iteration; return them and the nodes' features."""
         n_nodes = layout.n_nodes

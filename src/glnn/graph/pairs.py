@@ -312,13 +312,9 @@ class SparseAdjacency(GraphOperator):
         pattern = self.pairs.pattern
         return GraphRows(pattern.with_values(self.values[pattern.values]))
 
-    @property
-    def n_nodes(self) -> int:  # noqa: D102
-        return self.pairs.n_nodes
-
     def entries(self, rows: Int[Tensor, "q"], columns: Int[Tensor, "q"]) -> Float[Tensor, "q"]:
         """Return the weights at these rows and columns, zero where nothing is stored."""
-        place, found = self.pairs.locate(pair_keys(self.n_nodes, rows, columns))
+        place, found = self.pairs.locate(pair_keys(self.pairs.n_nodes, rows, columns))
         result = self.values.new_zeros(len(place))
         result[found] = self.values[place[found]]
         return result

@@ -6,7 +6,7 @@ features in a network.
 
 import functools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+Device: TypeAlias = str | torch.device
+
 BLOCK_BYTES = 64 * 2**20  # memory for one block of products on the CPU
 DEVICE_BYTES = 4 * 2**30  # the same on another device
 DENSE_THRESHOLD = 0.05  # share of nonzero entries above which a dense product is faster
@@ -24,7 +26,7 @@ _BLOCK_ENTRIES = 2**18  # entries of pairs that are processed together on the CP
 _LOOKUP_BYTES = 2**23  # dense rows for lookups; larger ones are slow, as memory is newly allocated
 
 
-def to_device(array: np.ndarray, device: str | torch.device) -> Tensor:
+def to_device(array: np.ndarray, device: Device) -> Tensor:
     """Return an array as a tensor on a device; read-only arrays are copied, as torch demands."""
     own = np.require(array, requirements=["C", "W"])
     return torch.from_numpy(own).to(device)
@@ -43,42 +45,41 @@ def block_entries_on(device: torch.device) -> int:
 class _Rows:
     """What dense and sparse rows have in common."""
 
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Return the tensors that store the matrix, to be sent to another process."""
-        raise NotImplementedError
+    values: Tensor
 
     @property
     def device(self) -> torch.device:
-        """Device of the tensors."""
-        return self.tensors()[0].device
+        """Device of the values."""
+        return self.values.device
 
     @property
     def dtype(self) -> torch.dtype:
         """Precision of the values."""
-        return self.tensors()[0].dtype
+        return self.values.dtype
+
+    @property
+    def n_stored(self) -> int:
+        """Number of stored entries."""
+        return self.values.numel()
 
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(_Rows):
     """Rows of a dense matrix."""
 
-    matrix: Tensor
+    values: Tensor
 
     def __len__(self) -> int:
-        return len(self.matrix)
+        return len(self.values)
 
     @property
     def n_columns(self) -> int:
         """Number of columns."""
-        return self.matrix.shape[1]
+        return self.values.shape[1]
 
-    @property
-    def n_stored(self) -> int:
-        """Number of stored entries."""
-        return self.matrix.numel()
-
-    def tensors(self) -> tuple[Tensor, ...]:  # noqa: D102
-        return (self.matrix,)
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Return the tensors that store the matrix, to be sent to another process."""
+        return (self.values,)
 
     def with_tensors(self, tensors: tuple[Tensor, ...]) -> "DenseRows":
         """Return a matrix of the same type and width with these tensors."""
@@ -86,47 +87,47 @@ class DenseRows(_Rows):
 
     def to(self, dtype: torch.dtype) -> "DenseRows":
         """Return the matrix in another precision."""
-        return DenseRows(self.matrix.to(dtype))
+        return DenseRows(self.values.to(dtype))
 
     def block(self, rows: slice) -> "DenseRows":
         """Return consecutive rows."""
-        return DenseRows(self.matrix[rows])
+        return DenseRows(self.values[rows])
 
     def take(self, index: Tensor) -> "DenseRows":
         """Return the rows with these indices."""
-        return DenseRows(self.matrix.index_select(0, index))
+        return DenseRows(self.values.index_select(0, index))
 
     def concatenate(self, others: "list[Any]") -> "DenseRows":
         """Return these rows followed by those of matrices of the same type."""
-        return DenseRows(torch.cat([self.matrix, *(other.to_dense() for other in others)]))
+        return DenseRows(torch.cat([self.values, *(other.to_dense() for other in others)]))
 
     def to_dense(self) -> Tensor:
         """Return the matrix as a dense tensor."""
-        return self.matrix
+        return self.values
 
     def matmul(self, right: Tensor) -> Tensor:
         r"""Return :math:`X R` for a dense matrix."""
-        return self.matrix @ right
+        return self.values @ right
 
     def left_matmul(self, left: Tensor) -> Tensor:
         r"""Return :math:`L X^\top` for a dense matrix."""
-        return left @ self.matrix.T
+        return left @ self.values.T
 
     def scale_columns(self, scale: Tensor) -> "DenseRows":
         """Return the matrix with each column multiplied by a number."""
-        return DenseRows(self.matrix * scale)
+        return DenseRows(self.values * scale)
 
     def square(self) -> "DenseRows":
         """Return the matrix of squared entries."""
-        return DenseRows(self.matrix.square())
+        return DenseRows(self.values.square())
 
     def column_sums(self, weights: Tensor) -> Tensor:
         r"""Return :math:`\sum_i w_i x_{ic}` for every column."""
-        return weights @ self.matrix
+        return weights @ self.values
 
     def pair_products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "DenseRows":
         r"""Return :math:`x_{ic}\,z_{jc}`, one row for each pair (i, j)."""
-        return DenseRows(self.take(i).matrix * other.take(j).to_dense())
+        return DenseRows(self.take(i).values * other.take(j).to_dense())
 
     def pair_dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:
         r"""Return :math:`x_i \cdot z_j` for each pair (i, j)."""
@@ -135,10 +136,10 @@ class DenseRows(_Rows):
         n_entries = block_entries_on(i.device) // 4  # fits in the cache
         step = max(1, n_entries // max(1, self.n_columns))
         parts = [
-            (self.matrix.index_select(0, a) * other.matrix.index_select(0, b)).sum(1)
+            (self.values.index_select(0, a) * other.values.index_select(0, b)).sum(1)
             for a, b in zip(torch.split(i, step), torch.split(j, step))
         ]
-        return torch.cat([self.matrix.new_empty(0), *parts])
+        return torch.cat([self.values.new_empty(0), *parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,10 +167,7 @@ class CsrMatrix(_Rows):
 
     @classmethod
     def from_scipy(
-        cls,
-        matrix: sp.csr_matrix,
-        device: str | torch.device = "cpu",
-        dtype: torch.dtype | None = None,
+        cls, matrix: sp.csr_matrix, device: Device = "cpu", dtype: torch.dtype | None = None
     ) -> "CsrMatrix":
         """Return a scipy matrix on a device, without a copy where possible."""
         parts = (to_device(part, device) for part in (matrix.data, matrix.indices, matrix.indptr))
@@ -178,10 +176,6 @@ class CsrMatrix(_Rows):
 
     def __len__(self) -> int:
         return len(self.starts) - 1
-
-    @property
-    def n_stored(self) -> int:  # noqa: D102
-        return len(self.values)
 
     @cached_property
     def _compact_indices(self) -> tuple[Tensor, Tensor]:
@@ -243,9 +237,8 @@ class CsrMatrix(_Rows):
     def concatenate(self, others: list[Any]) -> "CsrMatrix":  # noqa: D102
         every = [self.tensors(), *(other.tensors() for other in others)]
         values, columns = (torch.cat([part[k] for part in every]) for k in range(2))
-        return self.with_tensors(
-            (values, columns, _starts(torch.cat([part[2].diff() for part in every])))
-        )
+        lengths = torch.cat([starts.diff() for _, _, starts in every])
+        return self.with_tensors((values, columns, _starts(lengths)))
 
     def locate_entries(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """Return the positions of the entries of some rows, and the number of entries of each."""
@@ -305,9 +298,8 @@ class CsrMatrix(_Rows):
             columns.append(at[kept])
             values.append(found[kept])
             counts.append(torch.searchsorted(kept, starts).diff())  # entries kept of each pair
-        return self.with_tensors(
-            (torch.cat(values), torch.cat(columns), _starts(torch.cat(counts)))
-        )
+        entries = torch.cat(values), torch.cat(columns)
+        return self.with_tensors((*entries, _starts(torch.cat(counts))))
 
     def pair_dots(self, other: "RowMatrix", i: Tensor, j: Tensor) -> Tensor:  # noqa: D102
         parts = []
@@ -317,6 +309,7 @@ class CsrMatrix(_Rows):
 
 
 RowMatrix: TypeAlias = DenseRows | CsrMatrix
+Product: TypeAlias = Callable[[Tensor], Tensor]  # with a matrix
 
 
 @functools.cache
@@ -362,8 +355,24 @@ def _iterate_pair_entries(
         first += step
 
 
+def differentiable_product(x: Tensor, product: Product, transposed: Product) -> Tensor:
+    r"""Return :math:`A x` with the gradient :math:`A^\top g`, where autograd knows neither."""
+    return _Product.apply(x, product, transposed)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, product: Product, transposed: Product) -> Tensor:
+        ctx.transposed = transposed
+        return product(x.detach())
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.transposed(grads[0].detach().contiguous()), None, None
+
+
 def as_row_matrix(
-    matrix: Any, *, device: str | torch.device = "cpu", dtype: torch.dtype | None = None
+    matrix: Any, *, device: Device = "cpu", dtype: torch.dtype | None = None
 ) -> RowMatrix:
     """Return a NumPy array, a tensor or a scipy CSR matrix as a row matrix on a device."""
     if sp.issparse(matrix):

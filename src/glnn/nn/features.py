@@ -1,5 +1,6 @@
-"""Input features of a network, dense or sparse, and dropout with an explicit generator."""
+"""Settings of a network, its input features, dense or sparse, and dropout with a generator."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import scipy.sparse as sp
@@ -7,7 +8,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glnn.graph.rows import CsrMatrix, to_dense_array, to_device
+from glnn.graph.rows import CsrMatrix, differentiable_product, to_dense_array, to_device
+
+# Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSettings:
+    """Sizes of a network; each head takes those that it has."""
+
+    n_hidden: int = 16  # hidden units
+    dropout: float = 0.5
+    drop_node: float = 0.0  # ``propagation``: share of nodes dropped in a view
+    n_steps: int = 2  # propagation steps over the graph
+
 
 # Dropout
 
@@ -42,29 +56,21 @@ def rescaling(rate: float) -> float:
 # Features
 
 
+@dataclass(frozen=True, eq=False)
 class Features:
     """Features ``X`` of all nodes, dense or CSR, for products ``X @ W`` inside a network.
 
     Dropout applies to the stored values only: dropping a zero changes nothing.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        values: Tensor,
-        patterns: tuple[CsrMatrix, CsrMatrix] | None = None,
-    ) -> None:
-        self.shape, self.values = shape, values
-        # of the matrix and its transpose, built once; None: dense
-        self._patterns = patterns
+    shape: tuple[int, int]
+    values: Tensor
+    # of the matrix and its transpose, built once; None: dense
+    patterns: tuple[CsrMatrix, CsrMatrix] | None = None
 
     @classmethod
     def of(
-        cls,
-        matrix: Any,
-        *,
-        device: str | torch.device = "cpu",
-        dtype: torch.dtype = torch.float32,
+        cls, matrix: Any, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
     ) -> "Features":
         """Wrap a NumPy array or a SciPy sparse matrix, nodes x columns.
 
@@ -87,43 +93,30 @@ class Features:
 
     def columns(self, first: int, last: int) -> Float[Tensor, "n k"]:
         """Return the columns from ``first`` up to ``last`` (exclusive), dense."""
-        if self._patterns is None:
+        if self.patterns is None:
             return self.values[:, first:last].contiguous()
-        block = self._patterns[1].block(slice(first, last))
+        block = self.patterns[1].block(slice(first, last))
         return block.with_values(self.values[block.values]).to_dense().T.contiguous()
 
     def apply_dropout(self, rate: float, generator: torch.Generator) -> "Features":
         """Drop stored values with probability ``rate`` and rescale the others."""
         values = apply_dropout(self.values, rate, generator)
-        return Features(self.shape, values, self._patterns)
+        return Features(self.shape, values, self.patterns)
 
     def product(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
         """Return ``X @ weight`` without a gradient."""
-        if self._patterns is None:
+        if self.patterns is None:
             return self.values @ weight.detach()
-        return self._patterns[0].with_values(self.values).spmm(weight.detach())
+        return self.patterns[0].with_values(self.values).spmm(weight.detach())
 
     def transpose_product(self, g: Float[Tensor, "n h"]) -> Float[Tensor, "d h"]:
         """Return ``X.T @ g`` without a gradient."""
-        if self._patterns is None:
+        if self.patterns is None:
             return self.values.T @ g
-        transposed = self._patterns[1]
+        transposed = self.patterns[1]
         return transposed.with_values(self.values[transposed.values]).spmm(g.contiguous())
 
     def __matmul__(self, weight: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
-        if self._patterns is None:
+        if self.patterns is None:
             return self.values @ weight
-        return _FeatureProduct.apply(weight, self)  # type: ignore[no-any-return, no-untyped-call]
-
-
-class _FeatureProduct(torch.autograd.Function):
-    r""":math:`Z = X W` with the gradient :math:`\partial W = X^\top \partial Z`."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, x: Features) -> Tensor:
-        ctx.x = x
-        return x.product(weight)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return ctx.x.transpose_product(grads[0]), None
+        return differentiable_product(weight, self.product, self.transpose_product)

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.graph.adjacency import DenseAdjacency, GraphOperator
-from glnn.nn.features import Features, apply_dropout
+from glnn.nn.features import Features, NetworkSettings, apply_dropout
 
 
 class GraphConvolution(nn.Module):
@@ -32,18 +32,12 @@ class GCN(nn.Module):
     """
 
     def __init__(
-        self,
-        n_features: int,
-        n_classes: int,
-        *,
-        n_hidden: int,
-        dropout: float,
-        generator: torch.Generator,
+        self, n_features: int, n_classes: int, settings: NetworkSettings, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.first = GraphConvolution(n_features, n_hidden, generator=generator)
-        self.second = GraphConvolution(n_hidden, n_classes, generator=generator)
-        self.dropout = dropout
+        self.first = GraphConvolution(n_features, settings.n_hidden, generator=generator)
+        self.second = GraphConvolution(settings.n_hidden, n_classes, generator=generator)
+        self.dropout = settings.dropout
 
     def forward(
         self, adj_hat: GraphOperator, x: Features, generator: torch.Generator | None = None

@@ -58,15 +58,6 @@ def temper(p: Float[Tensor, "n c"], temperature: float) -> Float[Tensor, "n c"]:
     return softmax_by_class(p.clamp_min(1e-12).log() / temperature)  # p^(1/T) itself underflows
 
 
-def confidence_mask(p: Float[Tensor, "n c"], gate: float) -> Bool[Tensor, "n"]:
-    r"""Return :math:`[\max_c p_c > \frac1C + g (1 - \frac1C)]`.
-
-    For any number of classes a gate of 0 accepts everything above chance, and 1 accepts nothing.
-    """
-    chance = 1 / p.shape[-1]
-    return p.amax(-1) > chance + gate * (1 - chance)
-
-
 def default_graph_gate(n_classes: int) -> float:
     r"""Return :math:`\min(\frac{2}{C}, 0.7)`: with fewer classes wrong majorities are likelier."""
     return min(2 / n_classes, 0.7)
@@ -84,7 +75,10 @@ def squared_distance_loss(
     weight: Bool[Tensor, "n"] | Float[Tensor, "n"],
     n_nodes: int | None = None,
 ) -> Float[Tensor, ""]:
-    r"""Return :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`; :math:`q, w` are constant."""
+    r"""Return :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`; :math:`q, w` are constant.
+
+    ``n_nodes`` is :math:`N` over all processes, if some nodes are in others.
+    """
     scale = 1 / (len(views) * (n_nodes or len(target)))
     return _SquaredDistanceLoss.apply(views, target, weight, scale)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -136,31 +130,15 @@ def rescale(p: Float[Tensor, "n c"], factors: Float[Tensor, "c"] | None) -> Floa
 def gate_weights(
     p: Float[Tensor, "n c"], gate: float, class_weights: Float[Tensor, "c"] | None
 ) -> Bool[Tensor, "n"] | Float[Tensor, "n"]:
-    """Return which nodes are confident, times the weight of their most probable class.
+    r"""Return :math:`[\max_c p_c > \frac1C + g (1 - \frac1C)]`: which nodes are confident.
 
-    Otherwise unlabelled nodes of a large class would keep their full weight.
+    For any number of classes a gate of 0 accepts everything above chance, and 1 accepts nothing.
+    With ``class_weights`` the result is multiplied by the weight of the most probable class:
+    otherwise unlabelled nodes of a large class would keep their full weight.
     """
-    is_open = confidence_mask(p, gate)
+    chance = 1 / p.shape[-1]
+    is_open = p.amax(-1) > chance + gate * (1 - chance)
     return is_open if class_weights is None else is_open * class_weights[p.argmax(-1)]
-
-
-def consistency(
-    views: Float[Tensor, "v n c"],
-    temperature: float,
-    gate: float,
-    n_nodes: int | None = None,
-    class_weights: Float[Tensor, "c"] | None = None,
-    factors: Float[Tensor, "c"] | None = None,
-) -> Float[Tensor, ""]:
-    r"""Consistency of views, :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`.
-
-    :math:`q` is the tempered mean of the views' probabilities, without a gradient; :math:`w_i` is
-    1 if that mean is confident (times its class weight, if ``class_weights`` are given), else 0.
-    ``n_nodes`` is :math:`N` over all processes, if some nodes are in others; ``factors`` are those
-    of :class:`ShareAlignment`.
-    """
-    target, weight = view_targets(views, temperature, gate, class_weights, factors)
-    return squared_distance_loss(views, target, weight, n_nodes)
 
 
 def view_targets(
@@ -170,7 +148,12 @@ def view_targets(
     class_weights: Float[Tensor, "c"] | None = None,
     factors: Float[Tensor, "c"] | None = None,
 ) -> tuple[Float[Tensor, "n c"], Bool[Tensor, "n"] | Float[Tensor, "n"]]:
-    """Return targets and weights of the nodes in :func:`consistency`."""
+    """Return targets and weights for the consistency of views (:func:`squared_distance_loss`).
+
+    Targets are the tempered mean of the views' probabilities, without a gradient. The weight is 1
+    if that mean is confident (times its class weight), else 0. ``factors`` are those of
+    :class:`ShareAlignment`.
+    """
     mean = rescale(average_views(views), factors)
     return temper(mean, temperature), gate_weights(mean, gate, class_weights)
 
@@ -226,9 +209,9 @@ def smoothness_of_predictions(
     known: Float[Tensor, "n c"],
     temperature: float,
     gate: float,
-    n_nodes: int | None = None,
     class_weights: Float[Tensor, "c"] | None = None,
     factors: Float[Tensor, "c"] | None = None,
+    n_nodes: int | None = None,
 ) -> Float[Tensor, ""]:
     r"""GLR on the predictions, :math:`\frac{1}{VN}\sum_v\sum_i w_i \|P^v_i - q_i\|^2`.
 

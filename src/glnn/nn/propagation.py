@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glnn.graph.adjacency import GraphOperator
-from glnn.nn.features import Features, keep_mask, rescaling
+from glnn.nn.features import Features, NetworkSettings, keep_mask, rescaling
 
 
 class _RandomViews(torch.autograd.Function):
@@ -102,23 +102,16 @@ class PropagationNet(nn.Module):
     """
 
     def __init__(
-        self,
-        n_features: int,
-        n_classes: int,
-        *,
-        n_hidden: int,
-        dropout: float,
-        drop_node: float,
-        n_steps: int,
-        generator: torch.Generator,
+        self, n_features: int, n_classes: int, settings: NetworkSettings, generator: torch.Generator
     ) -> None:
         super().__init__()
+        n_hidden, self.n_steps = settings.n_hidden, settings.n_steps
+        self.dropout, self.drop_node = settings.dropout, settings.drop_node
         first, second = torch.empty(n_features, n_hidden), torch.empty(n_hidden, n_classes)
         self.first = nn.Parameter(nn.init.xavier_uniform_(first, generator=generator))
         self.second = nn.Parameter(nn.init.xavier_uniform_(second, generator=generator))
         self.first_bias = nn.Parameter(torch.zeros(n_hidden))
         self.second_bias = nn.Parameter(torch.zeros(n_classes))
-        self.dropout, self.drop_node, self.n_steps = dropout, drop_node, n_steps
 
     def propagate(self, adj_hat: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "r d"]:
         """Propagate signals by the mean of powers."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from glnn.graph.adjacency import GraphOperator
-from glnn.nn.features import Features, apply_dropout, keep_mask
+from glnn.nn.features import Features, NetworkSettings, apply_dropout, keep_mask
 from glnn.nn.losses import cross_entropy_gradient, distance_gradient, softmax_by_class
 from glnn.nn.propagation import mean_of_powers
 
@@ -81,13 +81,7 @@ class LinearNet(nn.Module):
     needs_loops = True  # in the random walk
 
     def __init__(
-        self,
-        n_features: int,
-        n_classes: int,
-        *,
-        dropout: float,
-        n_steps: int,
-        generator: torch.Generator,
+        self, n_features: int, n_classes: int, settings: NetworkSettings, generator: torch.Generator
     ) -> None:
         super().__init__()
         bound = n_features**-0.5
@@ -95,22 +89,18 @@ class LinearNet(nn.Module):
         weight = torch.empty(n_classes, n_features).uniform_(-bound, bound, generator=generator)
         self.norm = ColumnNorm(n_features)
         self.weight, self.bias = nn.Parameter(weight), nn.Parameter(torch.zeros(n_classes))
-        self.dropout, self.n_steps = dropout, n_steps
+        self.dropout, self.n_steps = settings.dropout, settings.n_steps
 
     def propagate(self, walk: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n 1 d"]:
         """Return some feature columns after propagation by :math:`S`."""
         return mean_of_powers(walk, x, self.n_steps)[:, None]
 
-    def views(
-        self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
-    ) -> Float[Tensor, "v b c"]:
-        """Return the logits of several passes over standardised rows with different dropout."""
-        return self.trace_views(batch, n_views, generator)[0]
-
     def trace_views(
         self, batch: Float[Tensor, "b d"], n_views: int, generator: torch.Generator
     ) -> tuple[Float[Tensor, "v b c"], LinearTrace]:
         r"""Return :math:`((\gamma \circ z + \beta) \circ m) W^\top + b` of several masks :math:`m`.
+
+        These are the logits of passes over standardised rows with different dropout.
 
         Also returns what :meth:`set_gradients` needs: a step on a few rows is mostly overhead, and
         autograd would take a third of it.
@@ -184,24 +174,17 @@ class HopsNet(nn.Module):
     needs_loops = False  # in the random walk
 
     def __init__(
-        self,
-        n_features: int,
-        n_classes: int,
-        *,
-        n_hidden: int,
-        dropout: float,
-        n_steps: int,
-        generator: torch.Generator,
+        self, n_features: int, n_classes: int, settings: NetworkSettings, generator: torch.Generator
     ) -> None:
         super().__init__()
-        n_columns = (n_steps + 1) * n_features
+        n_hidden, n_columns = settings.n_hidden, (settings.n_steps + 1) * n_features
         first, second = torch.empty(n_columns, n_hidden), torch.empty(n_hidden, n_classes)
         self.norm = ColumnNorm(n_columns)
         self.first = nn.Parameter(nn.init.xavier_uniform_(first, generator=generator))
         self.hidden = nn.BatchNorm1d(n_hidden)
         self.second = nn.Parameter(nn.init.xavier_uniform_(second, generator=generator))
         self.bias = nn.Parameter(torch.zeros(n_classes))
-        self.dropout, self.n_steps = dropout, n_steps
+        self.dropout, self.n_steps = settings.dropout, settings.n_steps
 
     def propagate(self, walk: GraphOperator, x: Float[Tensor, "n d"]) -> Float[Tensor, "n k d"]:
         """Return some feature columns after 0 to ``n_steps`` steps of the walk."""

@@ -88,9 +88,8 @@ def fit_calibration(
     prior = shrink_class_shares(np.bincount(classes, weights, minlength=n_classes))
 
     def calibrate(parameters: np.ndarray) -> np.ndarray:
-        return Calibration(parameters[0], expit(parameters[1]), prior, n_labels).apply(
-            probabilities
-        )
+        found = Calibration(parameters[0], expit(parameters[1]), prior, n_labels)
+        return found.apply(probabilities)
 
     def log_likelihood(parameters: np.ndarray) -> np.ndarray:
         return np.asarray(np.log(calibrate(parameters)[np.arange(n_labels), classes]))

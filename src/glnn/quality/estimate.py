@@ -1,6 +1,6 @@
 """Evaluation by cross-validation: scores, comparison with rivals, notes and plots."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from sklearn.metrics import ConfusionMatrixDisplay
 from glnn._utils import import_optional
 from glnn.data.labels import Folds
 from glnn.quality.calibration import Calibration
-from glnn.quality.folds import HeldOut, label_weights
+from glnn.quality.folds import HeldOut, Watch, label_weights
 from glnn.quality.labelling import ConformalSets
 from glnn.quality.metrics import (
     Interval,
@@ -163,7 +163,7 @@ def estimate(
     rivals: Sequence[Rival] = (),
     graph_helped: bool | None = None,
     seed: int = 0,
-    progress: Callable[[str], None] | None = None,
+    progress: Watch = None,
 ) -> Evaluation:
     """Score the predictions of hidden labels, and rivals on the same folds.
 
@@ -202,8 +202,7 @@ def set_coverage(held_out: HeldOut, alpha: float) -> Interval | None:
     n_right, nodes = 0, held_out.hidden_nodes
     for number in np.unique(held_out.fold[nodes]):
         own = nodes[held_out.fold[nodes] == number]
-        rest = np.where(held_out.fold == number, -1, held_out.classes)
-        sets = ConformalSets.of(HeldOut(held_out.probabilities, rest, held_out.fold))
+        sets = ConformalSets.of(held_out.without_fold(int(number)))
         if len(sets.scores) < 1 / alpha:
             return None
         p_values = sets.p_values(held_out.probabilities[own])
@@ -246,14 +245,7 @@ def draw_evaluation(predictions: ScoredPredictions, class_names: Sequence[str]) 
     left.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="On hidden labels")
     left.set(xlabel="predicted probability", ylabel="share that is right")
     shown: Any = {"labels": np.arange(len(class_names)), "display_labels": class_names}
-    ConfusionMatrixDisplay.from_predictions(
-        predictions.classes,
-        predictions.predicted,
-        **shown,
-        ax=right,
-        cmap="Blues",
-        colorbar=False,
-        xticks_rotation="vertical",
-        include_values=len(class_names) <= 12,
-    )
+    shown |= {"include_values": len(class_names) <= 12, "xticks_rotation": "vertical"}
+    truth = predictions.classes, predictions.predicted
+    ConfusionMatrixDisplay.from_predictions(*truth, ax=right, cmap="Blues", colorbar=False, **shown)
     return figure

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from glnn.quality.calibration import Calibration, fit_calibration
 
 # Fits without the labels of the given nodes; returns raw class probabilities of all nodes.
 Refit = Callable[[np.ndarray], np.ndarray]
+Watch = Callable[[str], None] | None  # called with the name of each step when it starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,16 +69,16 @@ class HeldOut:
         """Numbers of the nodes whose labels were hidden."""
         return np.flatnonzero(self.classes >= 0)
 
-    def calibration(
-        self, keep: np.ndarray | None = None, weights: np.ndarray | None = None
-    ) -> Calibration:
+    def without_fold(self, number: int) -> "HeldOut":
+        """Return the predictions without the labels of one fold."""
+        return replace(self, classes=np.where(self.fold == number, UNLABELLED, self.classes))
+
+    def calibration(self, weights: np.ndarray | None = None) -> Calibration:
         """Fit a calibration to the predictions of the hidden labels.
 
-        ``keep`` is a mask of the nodes to use, ``weights`` has a weight for each node; by default
-        all hidden labels count alike.
+        ``weights`` has a weight for each node; by default all hidden labels count alike.
         """
-        known = self.classes >= 0
-        nodes = np.flatnonzero(known if keep is None else known & keep)
+        nodes = self.hidden_nodes
         chosen = None if weights is None else weights[nodes]
         return fit_calibration(self.probabilities[nodes], self.classes[nodes], chosen)
 
@@ -86,17 +87,12 @@ class HeldOut:
         found = np.array(self.probabilities, dtype=np.float64)
         for number in np.unique(self.fold):
             own = self.fold == number
-            found[own] = self.calibration(~own, weights).apply(self.probabilities[own])
+            others = self.without_fold(int(number)).calibration(weights)
+            found[own] = others.apply(self.probabilities[own])
         return found
 
 
-def hold_out(
-    refit: Refit,
-    classes: np.ndarray,
-    folds: Folds,
-    *,
-    progress: Callable[[str], None] | None = None,
-) -> HeldOut:
+def hold_out(refit: Refit, classes: np.ndarray, folds: Folds, *, progress: Watch = None) -> HeldOut:
     """Fit once for each fold without its labels, and collect the out-of-fold predictions.
 
     ``classes`` is -1 for unlabelled nodes. ``progress`` is called with the name of each fold before
@@ -123,29 +119,24 @@ def hold_out(
 # Cache of refits on disk
 
 
-@dataclass(frozen=True)
-class CachedRefit:
-    """A refit that stores its results in a folder and reads them from there if they exist.
+def cache_refit(refit: Refit, folder: Path, digest: bytes) -> Refit:
+    """Return a refit that stores its results in a folder, or reads them if they are there.
 
-    Results for other data, settings or seeds, which ``digest`` identifies, are not read, and
-    damaged ones are computed again.
+    The folder is created if necessary, with a folder for each result. Results for other data,
+    settings or seeds, which ``digest`` identifies, are not read, and damaged ones are computed
+    again.
     """
+    make_folder(folder)
 
-    refit: Refit
-    folder: Path  # created if necessary, with a folder for each result
-    digest: bytes
-
-    def __post_init__(self) -> None:
-        make_folder(self.folder)
-
-    def __call__(self, hidden: np.ndarray) -> np.ndarray:
-        """Return the probabilities without these labels, from the folder if they are there."""
-        place = self.folder / f"fold-{compute_digest([self.digest.hex(), hidden]).hex()[:16]}"
+    def cached(hidden: np.ndarray) -> np.ndarray:
+        place = folder / f"fold-{compute_digest([digest.hex(), hidden]).hex()[:16]}"
         with contextlib.suppress(CheckpointError):  # missing or damaged: fitted again
             return np.asarray(read_archive(place, dict)["probabilities"])
-        found = np.asarray(self.refit(hidden))
+        found = np.asarray(refit(hidden))
         write_archive(place, {"probabilities": found})
         return found
+
+    return cached
 
 
 # Refits without labels

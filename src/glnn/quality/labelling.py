@@ -27,7 +27,7 @@ from glnn.quality.folds import HeldOut
 
 # Suggestions of labels
 
-_RIDGE = 1.0
+_RIDGE = 1.0  # noise variance of a label
 
 
 def uncertainty_weight(probabilities: Float[np.ndarray, "n c"]) -> Float[np.ndarray, "n"]:
@@ -57,8 +57,7 @@ class QueryRanking:
     r"""The variance reductions of labels, updated as labels come and go.
 
     ``rows`` are :math:`z_i`, ``weights`` those of the variance of each node,
-    ``labelled`` the nodes with a label, and ``ridge`` is the noise variance :math:`\rho > 0` of a
-    label.
+    ``labelled`` the nodes with a label.
     """
 
     def __init__(
@@ -66,12 +65,10 @@ class QueryRanking:
         rows: Float[np.ndarray, "n d"],
         weights: Float[np.ndarray, "n"],
         labelled: Int[np.ndarray, "l"],
-        *,
-        ridge: float = _RIDGE,
     ) -> None:
         known = rows[labelled]
-        covariance = np.linalg.inv(np.eye(rows.shape[1]) + known.T @ known / ridge)
-        self._rows, self._ridge = rows, ridge
+        covariance = np.linalg.inv(np.eye(rows.shape[1]) + known.T @ known / _RIDGE)
+        self._rows = rows
         self._near = rows @ covariance
         self._spread = self._near @ (rows.T @ (weights[:, None] * rows))
         self.labelled = set(labelled.tolist())
@@ -85,7 +82,7 @@ class QueryRanking:
         """Count exactly these nodes as labelled from now on."""
         taken, given = sorted(self.labelled - nodes), sorted(nodes - self.labelled)
         # taking a label back is the update with the noise -ridge
-        for node, ridge in [(n, -self._ridge) for n in taken] + [(n, self._ridge) for n in given]:
+        for node, ridge in [(n, -_RIDGE) for n in taken] + [(n, _RIDGE) for n in given]:
             parts = self._rows, self._near, self._spread
             self._near, self._spread = _count_label(*parts, node, ridge)
         self.labelled = set(nodes)
@@ -99,9 +96,9 @@ class QueryRanking:
         is_free, best = np.ones(len(may), dtype=bool), -1
         for _ in range(min(k, len(may))):
             if best >= 0:
-                near, spread = _count_label(own, near, spread, best, self._ridge)
+                near, spread = _count_label(own, near, spread, best, _RIDGE)
             variance = np.einsum("md,md->m", near, own)
-            gain = np.einsum("md,md->m", spread, near) / (variance + self._ridge)
+            gain = np.einsum("md,md->m", spread, near) / (variance + _RIDGE)
             best = int(np.where(is_free, gain, -np.inf).argmax())
             chosen.append(int(may[best]))
             gains.append(float(gain[best]))

@@ -39,6 +39,11 @@ class ScoredPredictions:
         return np.asarray(self.probabilities.max(1))
 
     @property
+    def is_right(self) -> np.ndarray:
+        """Whether the most probable class of each node is its true class."""
+        return np.asarray(self.predicted == self.classes)
+
+    @property
     def n_classes(self) -> int:
         """Number of classes."""
         return int(self.probabilities.shape[1])
@@ -127,7 +132,7 @@ def _calibration_error(predictions: ScoredPredictions, weights: np.ndarray) -> n
     """
     confidence = predictions.confidence
     in_bin = _indicator(_bin(confidence), N_BINS)
-    gap = (predictions.predicted == predictions.classes) - confidence
+    gap = predictions.is_right - confidence
     variance = np.maximum(confidence * (1 - confidence), 0)
     by_chance = np.minimum(
         np.sqrt(2 / np.pi * ((weights**2 * variance) @ in_bin)), 2 * (weights * variance) @ in_bin
@@ -145,10 +150,9 @@ def reliability(predictions: ScoredPredictions) -> Mapping[str, np.ndarray]:
     place = _bin(predictions.confidence)
     count = np.bincount(place, minlength=N_BINS)
     used = count > 0
-    right = predictions.predicted == predictions.classes
     confidence, accuracy = (
         np.bincount(place, values, minlength=N_BINS)[used] / count[used]
-        for values in (predictions.confidence, right)
+        for values in (predictions.confidence, predictions.is_right)
     )
     return {"confidence": confidence, "accuracy": accuracy, "count": count[used]}
 
@@ -231,8 +235,7 @@ def metric_intervals(predictions: ScoredPredictions, weights: np.ndarray) -> dic
         for name in METRICS
         if name in values
     }
-    n_right = int((predictions.predicted == predictions.classes).sum())
-    found["accuracy"] = accuracy_interval(n_right, len(predictions))
+    found["accuracy"] = accuracy_interval(int(predictions.is_right.sum()), len(predictions))
     for name in found.keys() & _BOUNDED_METRICS:
         found[name] = _widen_degenerate(found[name], found["accuracy"])
     return found
@@ -256,7 +259,7 @@ def class_intervals(predictions: ScoredPredictions) -> list[dict[str, Interval]]
 
     The interval is [0, 1] if no node has the class (recall) or is predicted to have it (precision).
     """
-    is_right = predictions.predicted == predictions.classes
+    is_right = predictions.is_right
 
     def share(among: np.ndarray, number: int) -> Interval:
         own = among == number
@@ -274,7 +277,7 @@ def paired_difference(
     own: ScoredPredictions, other: ScoredPredictions, weights: np.ndarray
 ) -> Interval:
     """Return the difference of the accuracies of ``own`` and ``other`` on the same draws."""
-    lead = (own.predicted == own.classes) * 1.0 - (other.predicted == other.classes)
+    lead = own.is_right * 1.0 - other.is_right
     return percentile_interval(float(lead.mean()), weights @ lead / weights.sum(1))
 
 

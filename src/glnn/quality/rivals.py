@@ -64,9 +64,8 @@ class NodeProblem:
         labels[seen] = self.labels[seen]
         graph = None if self.graph is None else as_adjacency(self.graph, len(labels))
         n_classes = self.n_classes or int(labels.max()) + 1
-        values = {"features": features, "graph": graph, "labels": labels, "train": train}
-        for name, value in (values | {"validation": validation, "n_classes": n_classes}).items():
-            object.__setattr__(self, name, value)
+        vars(self).update(features=features, graph=graph, labels=labels, train=train)
+        vars(self).update(validation=validation, n_classes=n_classes)  # frozen for all others
 
     @property
     def n_nodes(self) -> int:
@@ -251,27 +250,21 @@ def boosted_trees(problem: NodeProblem, seed: int) -> np.ndarray:
 
 def gcn(problem: NodeProblem, seed: int) -> np.ndarray:
     """Train the two-layer GCN of Kipf and Welling on the given graph, with their settings."""
-    task = gcn_task(problem, problem.graph, seed)
+    task = gcn_task(problem, problem.graph, seed, HeadSettings())
     trainer = Trainer(n_epochs=200, learning_rate=0.01)
     trainer.fit(task, problem.validation_set(), stage="gcn")
     return predict_probabilities(task)
 
 
 def gcn_task(
-    problem: NodeProblem,
-    graph: sp.csr_matrix,
-    seed: int,
-    *,
-    n_hidden: int = 16,
-    dropout: float = 0.5,
-    weight_decay: float = 5e-4,
+    problem: NodeProblem, graph: sp.csr_matrix, seed: int, settings: HeadSettings
 ) -> ClassifierTask:
     """Return the untrained two-layer GCN on a graph without loops, which are added."""
     return ClassifierTask(
         sp.csr_matrix(graph + sp.eye(problem.n_nodes)),
         Features.of(normalize_row_sums(problem.features)),
         Labels(problem.train, problem.train_classes, problem.n_nodes, problem.n_classes),
-        HeadSettings(n_hidden=n_hidden, dropout=dropout, weight_decay=weight_decay),
+        settings,
         init=make_generator(seed, 0),
         noise=make_generator(seed, 1),
     )

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from scipy.stats import binom, norm, random_table
 from glnn._utils import limit_threads
 from glnn.data.labels import Folds
 from glnn.exceptions import GlnnError
-from glnn.quality.folds import Refit, hold_out
+from glnn.quality.folds import Refit, Watch, hold_out
 from glnn.quality.metrics import Interval, Score, ScoredPredictions, confusion
 from glnn.quality.rivals import NodeProblem, Rival, choose_storage, comparable_features
 
@@ -30,7 +30,7 @@ def score_rivals(
     *,
     seed: int = 0,
     max_seconds: float = math.inf,
-    progress: Callable[[str], None] | None = None,
+    progress: Watch = None,
 ) -> tuple[tuple[Score, ...], tuple[str, ...]]:
     """Score rivals on the folds of a fit and compare them with its predictions ``own``.
 
@@ -53,9 +53,8 @@ def score_rivals(
             progress(rival.title)
         started = time.perf_counter()
         try:
-            held_out = hold_out(
-                _make_refit(rival, problem, seed, len(folds), max_seconds), problem.labels, folds
-            )
+            refit = _make_refit(rival, problem, seed, len(folds), max_seconds)
+            held_out = hold_out(refit, problem.labels, folds)
         except Exception as error:
             lines = str(error).strip().splitlines()
             notes.append(f"{rival.title} left out: {lines[0] if lines else type(error).__name__}")
@@ -121,7 +120,7 @@ def mcnemar_p_value(first: ScoredPredictions, second: ScoredPredictions) -> floa
 
     Only labels that exactly one of the two predicts right count.
     """
-    is_first, is_second = (one.predicted == one.classes for one in (first, second))
+    is_first, is_second = first.is_right, second.is_right
     n_better, n_worse = int((is_first & ~is_second).sum()), int((is_second & ~is_first).sum())
     n_either = n_better + n_worse
     return float(binom.sf(n_better, n_either, 0.5) + binom.pmf(n_better, n_either, 0.5) / 2)
@@ -303,9 +302,7 @@ def _labels_against_chance(own: Score, n_tests: int) -> int | None:
 
 def _labels_against_rival(own: Score, rival: Score, n_rivals: int) -> int | None:
     """Return at how many labels the difference to a rival would be clear."""
-    own_right, other_right = (
-        one.predictions.predicted == one.predictions.classes for one in (own, rival)
-    )
-    lead, discordant = own.accuracy - rival.accuracy, float((own_right != other_right).mean())
+    discordant = float((own.predictions.is_right != rival.predictions.is_right).mean())
+    lead = own.accuracy - rival.accuracy
     z = float(norm.isf(RIVAL_LEVEL / n_rivals))
     return None if lead == 0 else math.ceil(z**2 * discordant / lead**2)

@@ -12,7 +12,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
-from torch import Tensor
 
 from glnn._utils import (
     check_choice,
@@ -24,6 +23,7 @@ from glnn._utils import (
 from glnn.distributed import Partition
 from glnn.exceptions import ProblemError
 from glnn.graph.pairs import (
+    Ends,
     Pairs,
     ShardedRows,
     SparseAdjacency,
@@ -50,6 +50,7 @@ from glnn.solver.working_set import mean_added_degree, solve_for_degree, solve_p
 
 Support = Literal["all", "candidates"]  # which pairs may become edges
 SUPPORTS: tuple[Support, ...] = get_args(Support)
+_CHOICES = {"reading": READINGS, "signal": SIGNALS, "prior": PRIORS, "support": SUPPORTS}
 _DEFAULT_NEIGHBORS = 10
 _ROUNDING = (
     "rounding: a penalty is very strong beside the curvature. Scale the signals (signal='l2'), "
@@ -188,22 +189,7 @@ def learn_graph(
     >>> learned.certificate.converged
     True
     """
-    return solve_graph(
-        GraphRequest(
-            X,
-            graph,
-            n_neighbors=n_neighbors,
-            weights=weights,
-            reading=reading,
-            signal=signal,
-            predictions=predictions,
-            prior=prior,
-            support=support,
-            n_candidates=n_candidates,
-            terms=terms,
-            device=device,
-        )
-    )
+    return solve_graph(GraphRequest(**locals()))  # every argument by its name
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -229,10 +215,8 @@ class GraphRequest:
     layout: Partition | None = None  # which rows are in this process; None: all
 
     def __post_init__(self) -> None:
-        check_choice("reading", self.reading, READINGS)
-        check_choice("signal", self.signal, SIGNALS)
-        check_choice("prior", self.prior, PRIORS)
-        check_choice("support", self.support, SUPPORTS)
+        for name, choices in _CHOICES.items():
+            check_choice(name, getattr(self, name), choices)
         if self.n_neighbors is not None:
             check_number("n_neighbors", self.n_neighbors, low=0, open_low=True)
         check_device(self.device)
@@ -285,33 +269,21 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
     certificate = certify(problem, adjacency)
     if not certificate.converged:
         notes = (*notes, f"not optimal: {solved.reason or _ROUNDING}")
+    how: Any = {"iterations": solved.iterations, "rounds": solved.rounds, "notes": notes}
+    n_near = None if problem.support is None else request.n_candidates
     return LearnedGraph(
         adjacency=adjacency,
         prior=None if given is None else given.prior,
-        certificate=dataclasses.replace(
-            certificate,
-            iterations=solved.iterations,
-            rounds=solved.rounds,
-            notes=notes,
-            reading=request.reading,
-        ),
+        certificate=dataclasses.replace(certificate, **how, reading=request.reading),
         weights=weights,
         mean_added_degree=mean_added_degree(solved.pairs, solved.values, prior_pairs),
         candidates=(candidates[0].cpu().numpy(), candidates[1].cpu().numpy()),
         problem=problem,
-        new_rows=NewRowProblem(
-            transform=transform,
-            signal=signal,
-            share=problem.new_row(solved.dual),
-            prior=given,
-            n_candidates=None if problem.support is None else request.n_candidates,
-        ),
+        new_rows=NewRowProblem(transform, signal, problem.new_row(solved.dual), given, n_near),
     )
 
 
-def _find_candidates(
-    request: GraphRequest, base: ShardedRows, target: float | int | None
-) -> tuple[Tensor, Tensor]:
+def _find_candidates(request: GraphRequest, base: ShardedRows, target: float | int | None) -> Ends:
     """Return this process's pairs of similar rows: known ones, or enough for the wanted degree."""
     layout, device = base.layout, request.device
     width = check_integer("n_candidates", request.n_candidates, low=0)

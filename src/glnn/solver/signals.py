@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from glnn._utils import check_number, map_row_blocks
+from glnn._utils import map_row_blocks
 from glnn.distributed import Partition
 from glnn.exceptions import InputError
 from glnn.graph.operators import count_nonzero
@@ -126,7 +126,6 @@ def prediction_signal(predictions: object, weight: float | int, n_nodes: int) ->
     A certain prediction then has length :math:`\sqrt w`. Two certain predictions of different
     classes have a negative product, which makes the edge weaker.
     """
-    check_number("prediction_weight", weight, low=0)
     probability = np.asarray(predictions, dtype=np.float64)
     if probability.ndim != 2 or len(probability) != n_nodes or probability.shape[1] < 2:
         raise InputError(

@@ -88,6 +88,8 @@ def _keep_largest(keys: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
 
 # Sparsity weight for a wanted degree
 
+_Found = tuple[float, float]  # a weight and the degree of its solution
+
 _MAX_SOLVES = 40
 _SEARCH_TOL = 1e-5  # enough to count the edges
 _CLOSE = 0.005  # relative error of the degree that ends a search on one working set
@@ -168,7 +170,7 @@ class _SparsitySearch:
             low, high = (found, high) if found[1] > target else (low, found)
         return best[0]
 
-    def degree_at(self, sparsity: float) -> tuple[float, float]:
+    def degree_at(self, sparsity: float) -> _Found:
         """Return the weight and the degree of its solution."""
         solution = solve_dual(self.free.shift_offsets(-sparsity), self.dual, tol=_SEARCH_TOL)
         self.dual = solution.dual
@@ -176,9 +178,7 @@ class _SparsitySearch:
         self.cutoff = 2 * self.free.problem.curvature * self.free.global_max(added)
         return sparsity, _mean_degree(self.free.pairs, added)
 
-    def bracket(
-        self, target: float | int, near: float
-    ) -> tuple[tuple[float, float], tuple[float, float]]:
+    def bracket(self, target: float | int, near: float) -> tuple[_Found, _Found]:
         """Return weights with a degree above and at most the target; twice 0 if none is above."""
         if near > 0:
             low, high = self.degree_at(near / 1.1), self.degree_at(near * 1.1)
@@ -195,9 +195,7 @@ class _SparsitySearch:
         return low, high
 
 
-def _next_sparsity(
-    low: tuple[float, float], high: tuple[float, float], target: float | int, *, halve: bool
-) -> float:
+def _next_sparsity(low: _Found, high: _Found, target: float | int, *, halve: bool) -> float:
     """Interpolate the logarithm of the degree, kept away from both ends, or bisect."""
     if halve or low[1] <= high[1]:
         return (low[0] + high[0]) / 2

@@ -11,6 +11,7 @@ from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor, nn
 
+from glnn.engine.settings import HeadSettings
 from glnn.engine.tasks import ClassifierTask
 from glnn.nn.features import Features, apply_dropout
 from glnn.quality.rivals import NodeProblem, gcn_task
@@ -182,14 +183,10 @@ class KnnGCN(Baseline):
     def task(self, problem: NodeProblem, seed: int) -> ClassifierTask:
         """Build glnn's own GCN on the graph of nearest neighbours."""
         s = self.settings
-        return gcn_task(
-            problem,
-            cosine_graph(problem.features, s.n_neighbors),
-            seed,
-            n_hidden=s.n_hidden,
-            dropout=s.dropout,
-            weight_decay=s.weight_decay,
-        )
+        graph = cosine_graph(problem.features, s.n_neighbors)
+        sizes = {"n_hidden": s.n_hidden, "dropout": s.dropout}
+        settings = HeadSettings(**sizes, weight_decay=s.weight_decay)
+        return gcn_task(problem, graph, seed, settings)
 
 
 def cosine_graph(features: Any, n_neighbors: int) -> sp.csr_matrix:
