@@ -170,7 +170,7 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutLabels:
-    """What the mixture says of labels that its tracks had not seen when they were trained."""
+    """What the mixture says of labels that took no part in training, weights and correction."""
 
     nodes: np.ndarray
     classes: np.ndarray
@@ -319,30 +319,25 @@ class Rounds:
             key=lambda state: -weights[state.track.name],
         )
         shares = np.array([weights[state.track.name] for state in states])
-        correction = self._fit_correction(progress, every) if self._correction else None
-        return Mixture(
-            tuple(states),
-            tuple((shares / shares.sum()).tolist()),
-            weights,
-            correction,
-            self._held_out(progress) if self.entries else None,
-        )
+        own = tuple((shares / shares.sum()).tolist())
+        held_out = self._held_out(progress) if self.entries else None
+        correction = self._fit_correction(progress, every)
+        return Mixture(tuple(states), own, weights, correction, held_out)
 
-    def _mix_judged(
-        self, progress: Progress, found_on: np.ndarray, entries: np.ndarray
-    ) -> np.ndarray:
-        """Return what a mixture says of some entries, its weights found on others."""
-        weights = fit_weights(*self._evidence(progress, [found_on]))
+    def _predict(self, progress: Progress, known: np.ndarray, entries: np.ndarray) -> np.ndarray:
+        """Return what a mixture says of some entries, with weights found on known ones."""
+        weights = fit_weights(*self._evidence(progress, [known]))
         if not self._last:  # in folds, tracks that were given up have predicted some labels too
             weights = weights * [track.name in progress.kept for track in self.tracks]
         judged = progress.judged[:, entries]
         shares = weights[:, None] * judged.any(2)  # 0 where a track was not asked
         return np.asarray((shares[..., None] * judged).sum(0) / shares.sum(0)[:, None])
 
-    def _fit_correction(self, progress: Progress, entries: np.ndarray) -> np.ndarray:
-        mixed = self._mix_judged(progress, entries, entries)
-        weights = self.label_weights[entries]
-        return fit_correction(mixed, self.classes[entries], weights, self._correction)
+    def _fit_correction(self, progress: Progress, known: np.ndarray) -> np.ndarray | None:
+        if not self._correction:
+            return None
+        labels = self.classes[known], self.label_weights[known]
+        return fit_correction(self._predict(progress, known, known), *labels, self._correction)
 
     def _held_out(self, progress: Progress) -> HeldOutLabels:
         """Return what mixtures say of the labels that judge.
@@ -353,18 +348,15 @@ class Rounds:
         """
         nodes, place, times = np.unique(self.nodes, return_inverse=True, return_counts=True)
         mixed, fold = np.zeros((len(nodes), progress.judged.shape[2])), np.zeros_like(nodes)
-        parts = self.entries if self._last else self._split_validation()
+        n_labels, is_one_training = len(self.nodes), not self._last
+        parts = [np.arange(k, n_labels, 5) for k in range(min(5, n_labels))]
+        parts = parts if is_one_training else self.entries
         for number in reversed(range(len(parts))):  # the first fold of a label is kept
             own = parts[number]
             others = np.flatnonzero(~np.isin(self.nodes, self.nodes[own]))
-            predicted = self._mix_judged(progress, others, own)
-            if self._correction:
-                predicted = correct(predicted, self._fit_correction(progress, others))
-            mixed[place[own]] += predicted
-            fold[place[own]] = number if self._last else 0  # one training for all of them
+            predicted = self._predict(progress, others, own)
+            mixed[place[own]] += correct(predicted, self._fit_correction(progress, others))
+            fold[place[own]] = 0 if is_one_training else number
         classes = np.zeros_like(nodes)
         classes[place] = self.classes
         return HeldOutLabels(nodes, classes, mixed / times[:, None], fold)
-
-    def _split_validation(self) -> list[np.ndarray]:
-        return [np.arange(k, len(self.nodes), 5) for k in range(min(5, len(self.nodes)))]

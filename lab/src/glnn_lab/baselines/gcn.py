@@ -184,8 +184,7 @@ class KnnGCN(Baseline):
         """Build glnn's own GCN on the graph of nearest neighbours."""
         s = self.settings
         graph = cosine_graph(problem.features, s.n_neighbors)
-        sizes = {"n_hidden": s.n_hidden, "dropout": s.dropout}
-        settings = HeadSettings(**sizes, weight_decay=s.weight_decay)
+        settings = HeadSettings(n_hidden=s.n_hidden, dropout=s.dropout, weight_decay=s.weight_decay)
         return gcn_task(problem, graph, seed, settings)
 
 
