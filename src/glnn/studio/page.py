@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from glnn._utils import import_optional
 from glnn.exceptions import GlnnError
@@ -20,21 +20,7 @@ REPORT_PARTS = (
 PARTS = ("links", "row", "curve", "atlas", "studio")
 
 
-@runtime_checkable
-class Session(Protocol):
-    """What page and widget need of a :class:`~glnn.studio.LabelSession`, which describes it."""
-
-    def act(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Take a message, and return the state after it."""
-
-    def map_data(self) -> str:
-        """Return the data of the map."""
-
-    def labels_csv(self) -> str:
-        """Return the labels as CSV."""
-
-    def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call a function after each change; return what ends that."""
+Session = Any  # a LabelSession, whose module imports this one
 
 
 def _read(name: str) -> str:
