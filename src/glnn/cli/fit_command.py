@@ -273,9 +273,9 @@ def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     """Print the verdict, then the tables, the notes and the paths of the files."""
     from glnn.report.text import (
         describe_graph,
+        evaluation_advice,
         final_notes,
         label_sentence,
-        missing_evaluation_lines,
         score_table,
         verdict_line,
     )
@@ -290,8 +290,9 @@ def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     if results.evaluation is not None:
         console.print(score_table(results.evaluation))
     console.print(describe_graph(results), **plain)
-    why = missing_evaluation_lines(results, n_processes=run.peers.size)
-    for line in (*why, *final_notes(results, verbose=verbose), *run.left_out):
+    if results.evaluation is None and (run.peers.size > 1 or results.has_single_labels):
+        console.print(evaluation_advice(results), **plain)
+    for line in (*final_notes(results, verbose=verbose), *run.left_out):
         console.print(line, **plain)
     for name, what in (("graph.png", "picture"), ("report.html", "report"), ("", "run folder")):
         if (folder / name).exists():

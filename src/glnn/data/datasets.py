@@ -242,7 +242,6 @@ def fetch_dataset(
             f"{files.base_url} into {quote_path(raw)} and run `glnn data fetch {name}` again."
         )
     data = read_raw(name, raw)
-    _check_counts(data, files, DEFAULT_GRAPH)
     others = {graph: read_raw(name, raw, graph).graph for graph in files.graphs}
     npz = root / f"{name}.npz"
     write_node_npz(data.replace(name=name, ids=None), npz, other_graphs=others)

@@ -202,13 +202,11 @@ def iter_summary(data: NodeData) -> Iterator[tuple[str, str]]:
         yield "without an edge", f"{isolated:,}"
     parts = ", ".join(f"{key} {nodes.size}" for key, nodes in data.splits.items())
     yield "public split", parts or "none"
-    known = DATASETS.get(data.name)
+    known, facts = DATASETS.get(data.name), dict(data.provenance)
     if known is not None:
-        yield from {"origin": known.origin, "licence": known.licence}.items()
-        if known.graphs:
-            yield "other graphs", ", ".join(known.graphs)
-    listed = {"origin", "licence"} if known is not None else set()
-    yield from ((k, v) for k, v in data.provenance.items() if k not in listed)
+        facts = {"origin": known.origin, "licence": known.licence} | facts
+        facts |= {"other graphs": ", ".join(known.graphs)} if known.graphs else {}
+    yield from facts.items()
 
 
 # Graphs and predictions

@@ -225,7 +225,7 @@ def read_record(file: NpzFile, features: sp.csr_matrix) -> NodeData:
 
 
 def read_shape(file: NpzFile) -> tuple[int, int]:
-    """Read the numbers of nodes and features, and check the shapes of the other arrays."""
+    """Read the numbers of nodes and features."""
     if "features_shape" not in file:
         found = ", ".join(list(file.headers)[:6]) or "nothing"
         raise DataFormatError(
@@ -238,13 +238,6 @@ def read_shape(file: NpzFile) -> tuple[int, int]:
             f"features_shape in {file.path.name} must be two sensible sizes, got {declared[:4]}."
         )
     n_nodes, n_features = declared
-    expected = {"features_indptr": (n_nodes + 1,), "labels": (n_nodes,), "ids": (n_nodes,)}
-    for name, shape in expected.items():
-        if name in file and file.headers[name].shape != shape:
-            raise DataFormatError(
-                f"{name!r} in {file.path.name} must have shape {shape} for {n_nodes} nodes, got "
-                f"{file.headers[name].shape}. Nothing was unpacked."
-            )
     return n_nodes, n_features
 
 

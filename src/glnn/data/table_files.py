@@ -59,10 +59,6 @@ def read_workbook(path: Path, options: TableOptions, header: bool) -> pd.DataFra
         cells = list(map(plain_text, frame.iloc[0]))
         names = list(parse_column_names(path, cells))
         frame = drop_stray_rows(frame.iloc[1:].set_axis(names, axis=1).infer_objects(), cells)
-        if not len(frame) and notes:
-            raise DataFormatError(
-                f"{quote_path(path)} must have at least one row, got none; {notes[0]}."
-            )
         renamed, strays = frame.attrs["renamed"], frame.attrs["notes"]
         own = frame.drop(columns=list(renamed))
         notes = [*notes, *strays, *describe_names(dict(zip(names, cells)), own)]

@@ -351,7 +351,8 @@ def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
         },
     )
     if not len(frame):
-        raise DataFormatError(f"{quote_path(path)} must have at least one row, got none.")
+        notes = "".join(f"; {note}" for note in frame.attrs.get("notes", ()))
+        raise DataFormatError(f"{quote_path(path)} must have at least one row, got none{notes}.")
     return frame
 
 

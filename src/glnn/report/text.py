@@ -211,18 +211,6 @@ def warning_lines(results: Results) -> list[str]:
     return lines
 
 
-def missing_evaluation_lines(results: Results, *, n_processes: int) -> list[str]:
-    """Return why a run was not evaluated if the user did not ask for that, and what to do."""
-    if results.evaluation is not None:
-        return []
-    if n_processes == 1:
-        return [evaluation_advice(results)] if results.has_single_labels else []
-    return [
-        "no estimate: a fit with several processes is not cross-validated. Fit in one process, "
-        "or keep labels for a test with --labels-per-class"
-    ]
-
-
 def suspect_lines(results: Results, most: int = 5) -> list[str]:
     """Return lines on the given labels that disagree most with the model."""
     n_found = len(results.suspects)
