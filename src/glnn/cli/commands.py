@@ -191,8 +191,7 @@ def predict(
         ),
     ] = None,
     spreadsheet_safe: Annotated[
-        bool,
-        typer.Option(help="Escape text in FILE that a spreadsheet would run as a formula."),
+        bool, typer.Option(help="Escape text in FILE that a spreadsheet would run as a formula.")
     ] = True,
 ) -> None:
     """Classify new rows with the model of a run, through their links to similar rows."""

@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from glnn.cli import options as opt
 
@@ -94,11 +86,7 @@ class StageProgress:
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description:<22}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            *Progress.get_default_columns()[1:],  # bar, share, time left
             console=console,
             transient=True,
             disable=quiet or not console.is_terminal,
@@ -210,17 +198,8 @@ def fit(
         chosen: Any = rivals if rivals == "auto" else opt.split_patterns([rivals])
         if rivals == "none" or (rivals == "auto" and peers.size > 1):
             chosen = None  # several processes: process 0 would have to read all the data
-        options = FitOptions(
-            found.preset,
-            params,
-            seed,
-            device,
-            threads,
-            folds,
-            chosen,
-            format_command(sys.argv),
-            found.search,
-        )
+        how_to_fit = found.preset, params, seed, device, threads, folds, chosen
+        options = FitOptions(*how_to_fit, format_command(sys.argv), found.search)
         source = dataclasses.replace(source, peers=peers) if peers.size > 1 else source
         run = Run(source, options, out, checkpoint)
         run.prepare(overwrite=overwrite, resume=resume)

@@ -30,11 +30,11 @@ OPTIONS: dict[str, Any] = {
     "drop": _data(help="Columns to leave out, in the same way."),
     "encode": _data(
         help="Text columns: error, onehot, or auto (one-hot for few different values, else the "
-        "frequency of the value; dates become days).",
+        "frequency of the value; dates become days)."
     ),
     "missing": _data(
         help="Missing numbers: error, median, indicator (median, and a column that marks missing "
-        "values), or auto (a mark only where many are missing).",
+        "values), or auto (a mark only where many are missing)."
     ),
     "kinds": _data(
         "--as",
@@ -62,7 +62,7 @@ OPTIONS: dict[str, Any] = {
     ),
     "labels_per_class": _evaluation(
         help="Train on this many labels of each class and test on all others. By default: the "
-        "published split; 20 per class for data that come with glnn; all labels of your own table.",
+        "published split; 20 per class for data that come with glnn; all labels of your own table."
     ),
     "folds": _evaluation(
         min=0,
@@ -87,7 +87,7 @@ OPTIONS: dict[str, Any] = {
     ),
     "preset": _method(
         help="default (most accurate), paper (the paper's objective, solved exactly), literal "
-        "(the paper's optimiser as printed), or the tuning.json of glnn tune.",
+        "(the paper's optimiser as printed), or the tuning.json of glnn tune."
     ),
     "epochs": _method(help="Epochs of each classifier step."),
     "seed": _method(help="Random seed of the split and of the fit."),
@@ -106,7 +106,7 @@ OPTIONS: dict[str, Any] = {
     "resume": _output("--resume", help="Resume a run that was interrupted or killed."),
     "checkpoint": _output(
         help="Folder for the state after each round, to resume from; by default next to the run "
-        "folder, until the run is finished. Several processes keep no state without it.",
+        "folder, until the run is finished. Several processes keep no state without it."
     ),
     "quiet": _output("--quiet", help="Print nothing but errors."),
     "verbose": _output(

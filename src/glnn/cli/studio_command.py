@@ -29,8 +29,7 @@ def studio(
     graph: Path | None = None,
     seed: int = 0,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the session; by default runs/NAME-studio."),
+        Path | None, typer.Option(help="Folder of the session; by default runs/NAME-studio.")
     ] = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the page; 0: any free one.")

@@ -89,12 +89,7 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def download(
-    url: str,
-    target: Path,
-    sha256: str,
-    *,
-    show_progress: bool = False,
-    timeout: float | int = 30.0,
+    url: str, target: Path, sha256: str, *, show_progress: bool = False, timeout: float | int = 30.0
 ) -> Path:
     """Download a file over HTTP to ``target``, unless it is there, and check its digest.
 

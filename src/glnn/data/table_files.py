@@ -12,14 +12,7 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean, import_optional
-from glnn.data.files import (
-    atomic_write,
-    check_file,
-    one_line,
-    quote,
-    quote_path,
-    wrap_parse_errors,
-)
+from glnn.data.files import atomic_write, check_file, one_line, quote, quote_path, wrap_parse_errors
 from glnn.data.node_data import NodeData, extract_links
 from glnn.data.npz import open_zip
 from glnn.data.table_text import (

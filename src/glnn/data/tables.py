@@ -16,22 +16,10 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean
-from glnn.data.edges import (
-    describe_unknown,
-    id_finder,
-    match_ids,
-    read_edges,
-    refuse_unknown,
-)
+from glnn.data.edges import describe_unknown, id_finder, match_ids, read_edges, refuse_unknown
 from glnn.data.encode import TableEncoder, fit_column, is_named_like_id, is_unique
 from glnn.data.files import quote, quote_path, wrap_parse_errors
-from glnn.data.node_data import (
-    SPLIT_KEYS,
-    NodeData,
-    empty_features,
-    ids_from_text,
-    is_whole_number,
-)
+from glnn.data.node_data import SPLIT_KEYS, NodeData, empty_features, ids_from_text, is_whole_number
 from glnn.data.table_files import read_first_row, read_frame, unescape_formula
 from glnn.data.table_text import (
     DEFAULT_OPTIONS,

@@ -29,18 +29,9 @@ from glnn.report.sources import Source
 from glnn.report.text import verdict_line
 
 RUN_FILES = (
-    "model.safetensors",
-    "model.json",
-    "graph.npz",
-    "predictions.csv",
-    "history.jsonl",
-    "metrics.json",
-    "split.json",
-    "data.json",
-    "graph.png",
-    "results.npz",
-    "report.html",
-)
+    "model.safetensors", "model.json", "graph.npz", "predictions.csv", "history.jsonl",
+    "metrics.json", "split.json", "data.json", "graph.png", "results.npz", "report.html",
+)  # fmt: skip
 
 
 def state_folder(folder: Path) -> Path:

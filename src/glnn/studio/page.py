@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
+from string import Template
 from typing import Any
 
 from glnn._utils import import_optional
@@ -46,13 +47,8 @@ def page_script() -> str:
 @cache
 def page_html() -> str:
     """Return the page; it is the same for every session, whose data it asks for."""
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n<title>glnn studio</title>\n'
-        f'<link rel="icon" href="data:,">\n<style>{studio_style()}</style>\n</head>\n<body>\n'
-        f"{_read('studio.html')}<script>{page_script()}</script>\n</body>\n</html>\n"
-    )
+    parts = {"style": studio_style(), "body": _read("studio.html"), "script": page_script()}
+    return Template(_read("page.html")).substitute(parts)
 
 
 @cache

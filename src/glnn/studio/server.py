@@ -213,10 +213,7 @@ def bind(port: int) -> socket.socket:
 
 
 def serve(
-    session: Session,
-    port: int = 0,
-    open_browser: bool = True,
-    say: Callable[[str], object] = print,
+    session: Session, port: int = 0, open_browser: bool = True, say: Callable[[str], object] = print
 ) -> None:
     """Serve the page of a session until the process is interrupted.
 

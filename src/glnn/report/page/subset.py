@@ -16,14 +16,7 @@ from jaxtyping import Float, Int
 
 from glnn.data.node_data import extract_links
 from glnn.report.layout import plane_layout
-from glnn.report.links import (
-    ADDED,
-    DROPPED,
-    N_NAMED,
-    Links,
-    LinkTerms,
-    merge_links,
-)
+from glnn.report.links import ADDED, DROPPED, N_NAMED, Links, LinkTerms, merge_links
 from glnn.report.results import Results
 
 
