@@ -194,9 +194,15 @@ def read_raw(name: str, folder: Path, graph: str = DEFAULT_GRAPH) -> NodeData:
                     f"{quote_path(folder / file)} must be the published file, got another. "
                     f"Remove it and run `glnn data fetch {name}`."
                 )
-    if name == "terrorattack":
+    return read_folder(folder, graph, name)
+
+
+def read_folder(folder: Path, graph: str = DEFAULT_GRAPH, name: str | None = None) -> NodeData:
+    """Read a folder with the terror files, or with those of the Planetoid set ``name``."""
+    if (folder / "terrorist_attack.nodes").is_file():
         return read_terror_attack(folder, graph)
-    return read_terrorists_rel(folder) if name == "terroristsrel" else read_planetoid(folder, name)
+    is_relations = (folder / "TerroristRel.labels").is_file()
+    return read_terrorists_rel(folder) if is_relations else read_planetoid(folder, name)
 
 
 def _check_counts(data: NodeData, info: DatasetInfo, graph: str) -> None:

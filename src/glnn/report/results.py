@@ -52,11 +52,6 @@ class Search:
     # for each parameter its value in every trial, None where it was the preset's
     verdict: str = ""  # a sentence on the nested estimate of the whole search
 
-    def best_so_far(self) -> Float[np.ndarray, "t"]:
-        """Return the best value up to each trial."""
-        best = np.minimum if self.goal == "log_loss" else np.maximum
-        return np.asarray(best.accumulate(np.asarray(self.values, dtype=float)))
-
 
 @dataclass(frozen=True, eq=False)
 class Results:
