@@ -103,7 +103,6 @@ def verdict_section(results: Results) -> dict[str, Any]:
         "tone": _TONES.get(evaluation.verdict.kind, "caution"),
         "basis": _describe_basis(evaluation),
         "bars": [{"score": s} | _scaled(s.metrics["accuracy"], low, high) for s in scores],
-        "has_leads": bool(evaluation.others),
         "scale": (low, high),
         "measures": measures,
     }
@@ -226,18 +225,13 @@ def _verdict_steps(results: Results) -> list[str]:
 _N_SLICES = 8  # shown at first
 
 
-def column_section(results: Results, slices: Sequence[Slice]) -> dict[str, Any]:
+def column_section(slices: Sequence[Slice]) -> dict[str, Any]:
     """Return the groups of rows with their accuracy, on one scale."""
-    if not slices or results.evaluation is None:
-        return {"slices": [], "own_columns": results.columns}
+    if not slices:
+        return {"slices": []}
     low, high = interval_scale([one.accuracy for one in slices])
     lines = [{"slice": one} | _scaled(one.accuracy, low, high) for one in slices]
-    return {
-        "slices": lines[:_N_SLICES],
-        "more_slices": lines[_N_SLICES:],
-        "overall": results.evaluation.own.metrics["accuracy"],
-        "own_columns": results.columns,
-    }
+    return {"slices": lines[:_N_SLICES], "more_slices": lines[_N_SLICES:]}
 
 
 # Errors
@@ -265,8 +259,8 @@ def error_section(results: Results) -> dict[str, Any]:
 # Map
 
 
-def map_section(results: Results, shown: PageSubset) -> dict[str, Any]:
-    """Return the counts of kept, added and dropped links, and a sentence on them."""
+def describe_map(results: Results, shown: PageSubset) -> str:
+    """Return sentences on the rows and links of the map."""
     n_kept, n_added, n_dropped = shown.fates
     words = f"{format_count(len(shown.chosen), 'row')} and "
     words += f"{format_count(n_kept + n_added, 'learned link')}."
@@ -277,12 +271,7 @@ def map_section(results: Results, shown: PageSubset) -> dict[str, Any]:
         )
     if results.graph_facts.equal_labels is not None:
         words += f" Learned links between equal labels: {describe_equal_labels(results)}."
-    return {
-        "fates": shown.fates,
-        "has_given": results.given is not None,
-        "map_words": words,
-        "left_out": shown.left_out,
-    }
+    return words
 
 
 # How the graph was learned
