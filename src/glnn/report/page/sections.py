@@ -9,15 +9,12 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int, UInt8
 
 from glnn.quality import Evaluation
-from glnn.quality.estimate import INTERVAL_NOTE
 from glnn.quality.metrics import Interval, accuracy_interval
 from glnn.report.columns import OTHER_VALUES
-from glnn.report.page.subset import PageSubset, quantize
+from glnn.report.page.subset import quantize
 from glnn.report.results import Results
 from glnn.report.text import (
     certificate_sentences,
-    describe_equal_labels,
-    evaluation_advice,
     format_count,
     format_percent,
     format_share,
@@ -92,7 +89,7 @@ def verdict_section(results: Results) -> dict[str, Any]:
         + weak_classes(results, warnings),
     }
     if evaluation is None:
-        return section | {"tone": "caution", "basis": evaluation_advice(results), "bars": []}
+        return section | {"tone": "caution", "bars": []}
     metrics = evaluation.own.metrics
     measures = [(title, metrics[name]) for name, title in _METRIC_NAMES.items() if name in metrics]
     if evaluation.coverage is not None:
@@ -101,23 +98,10 @@ def verdict_section(results: Results) -> dict[str, Any]:
     low, high = interval_scale([score.metrics["accuracy"] for score in scores])
     return section | {
         "tone": _TONES.get(evaluation.verdict.kind, "caution"),
-        "basis": _describe_basis(evaluation),
         "bars": [{"score": s} | _scaled(s.metrics["accuracy"], low, high) for s in scores],
         "scale": (low, high),
         "measures": measures,
     }
-
-
-def _describe_basis(evaluation: Evaluation) -> str:
-    """Return a sentence on the labels on which the quality was measured."""
-    n_labels = format_count(len(evaluation.own.predictions), "label")
-    n_folds = len(evaluation.folds)
-    if n_folds == 1:
-        return f"Measured on {n_labels} that the fit was not trained on; {INTERVAL_NOTE}."
-    return (
-        f"Measured on {n_labels}, hidden in turn in {n_folds} folds; {INTERVAL_NOTE}. For these "
-        "rows the map and the list show predictions of fits that did not use their label."
-    )
 
 
 def _scaled(share: Interval, low: float, high: float) -> dict[str, Any]:
@@ -254,24 +238,6 @@ def error_section(results: Results) -> dict[str, Any]:
         ]
         lines.append({"name": one["name"], "number": number, "cells": cells} | one)
     return {"confusion": lines, "precisions": [one["precision"] for one in quality]}
-
-
-# Map
-
-
-def describe_map(results: Results, shown: PageSubset) -> str:
-    """Return sentences on the rows and links of the map."""
-    n_kept, n_added, n_dropped = shown.fates
-    words = f"{format_count(len(shown.chosen), 'row')} and "
-    words += f"{format_count(n_kept + n_added, 'learned link')}."
-    if results.given is not None:
-        words += (
-            f" Of {format_count(n_kept + n_dropped, 'given link')} {n_kept:,} were kept and "
-            f"{n_dropped:,} dropped; {n_added:,} were added."
-        )
-    if results.graph_facts.equal_labels is not None:
-        words += f" Learned links between equal labels: {describe_equal_labels(results)}."
-    return words
 
 
 # How the graph was learned
