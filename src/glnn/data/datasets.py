@@ -7,7 +7,6 @@ cached as npz. Five more are built in and need no file.
 import hashlib
 import logging
 import os
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +20,7 @@ from glnn.data.files import check_file, one_line, quote_path
 from glnn.data.linqs import read_terror_attack, read_terrorists_rel
 from glnn.data.node_data import NodeData
 from glnn.data.npz import DEFAULT_GRAPH, read_node_npz, write_node_npz
-from glnn.data.planetoid import read_planetoid
+from glnn.data.planetoid import PUBLISHED, read_planetoid
 from glnn.data.synthetic import blobs, block_model
 from glnn.exceptions import DataFormatError, DownloadError, InputError
 
@@ -70,14 +69,10 @@ class DatasetInfo:
     folder: str = ""  # name of the folder of the published files in the cache
     base_url: str = ""  # the name of a file is appended
     sha256: Mapping[str, str] = field(default_factory=dict)  # digest of each file
+    class_names: Sequence[str] = ()  # of a set whose files have class numbers only
 
 
-DATASETS = {
-    name: DatasetInfo(name, **facts)
-    for name, facts in tomllib.loads(
-        Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
-    ).items()
-}
+DATASETS = {name: DatasetInfo(name, **facts) for name, facts in PUBLISHED.items()}
 
 
 # Downloading

@@ -3,6 +3,7 @@
 NumPy reads the arrays without pickle, after the sizes that they declare were checked.
 """
 
+import contextlib
 import hashlib
 import math
 import sys
@@ -70,16 +71,13 @@ class NpzFile:
 
     def __init__(self, path: Path) -> None:
         self.path = check_file(path, max_bytes=MAX_BYTES)
-        with wrap_parse_errors(path, "npz"):
-            self._zip = open_zip(path)
-            try:
-                self.headers = {
-                    member.filename.removesuffix(".npy"): self._read_header(member)
-                    for member in self._zip.infolist()
-                }
-            except BaseException:
-                self._zip.close()
-                raise
+        with wrap_parse_errors(path, "npz"), contextlib.ExitStack() as stack:
+            self._zip = stack.enter_context(open_zip(path))
+            self.headers = {
+                member.filename.removesuffix(".npy"): self._read_header(member)
+                for member in self._zip.infolist()
+            }
+            stack.pop_all()  # it stays open
 
     def __enter__(self) -> "NpzFile":
         return self

@@ -452,9 +452,6 @@ def _read_labels(
     is_again = pd.Series(ids, dtype=object).duplicated().to_numpy()
     if is_again.any():
         raise DataFormatError(f"{where} must label {quote(texts[is_again.argmax()])} once.")
-    labels = [""] * len(index)
-    for row, cell in zip(rows, strip_cells(frame[label])):
-        if row >= 0:
-            labels[row] = unescape_formula(cell)
     refuse_unknown(path, unknown, options.on_unknown, index)
-    return labels, unknown
+    label_of = dict(zip(rows.tolist(), map(unescape_formula, strip_cells(frame[label]))))
+    return [label_of.get(row, "") for row in range(len(index))], unknown
