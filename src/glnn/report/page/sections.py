@@ -14,7 +14,6 @@ from glnn.report.columns import OTHER_VALUES
 from glnn.report.page.subset import quantize
 from glnn.report.results import Results
 from glnn.report.text import (
-    certificate_sentences,
     format_count,
     format_percent,
     format_share,
@@ -252,7 +251,7 @@ _CHOICE_NAMES = {
 
 
 def learning_section(results: Results) -> dict[str, Any]:
-    """Return the sentences of the certificate, the fit's automatic choices and the pictures."""
+    """Return the fit's automatic choices and the pictures of its graphs."""
     is_known = bool((results.labels >= 0).all())
     graphs = {} if results.given is None else {"given graph": results.given}
     graphs |= {f"after {r.name}": r.graph for r in results.rounds}
@@ -262,7 +261,6 @@ def learning_section(results: Results) -> dict[str, Any]:
     matrices, starts = matrix_pictures(list(graphs.values()), order)
     choices = {_CHOICE_NAMES.get(name, name): str(part) for name, part in results.choices.items()}
     return {
-        "certificate": certificate_sentences(results.certificate),
         "choices": choices,
         "matrices": matrices,
         "matrix_names": list(graphs),
