@@ -30,12 +30,11 @@ from glnn.report.page.charts import (
 )
 from glnn.report.page.sections import (
     card_markdown,
-    column_section,
     error_section,
     find_slices,
     learning_section,
     model_card,
-    next_steps,
+    scale_slices,
     verdict_section,
 )
 from glnn.report.page.subset import build_arrays, encode_block, select_subset
@@ -166,7 +165,7 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
         results=results,
         subtitle=label_sentence(results),
         sections=[one for one in SECTIONS if one[0] != "columns" or slices or results.metric],
-        steps=next_steps(results, slices),
+        slices=scale_slices(slices),
         place_of={node: k for k, node in enumerate(shown.chosen.tolist())},
         card=card,
         shown=shown,
@@ -181,7 +180,6 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
         data=encode_block(words, arrays | {"matrices": matrices}),
         matrix_side=matrices.shape[1],
         **learning,
-        **column_section(slices),
         **verdict_section(results),
         **error_section(results),
         **reproduce_section(results),

@@ -15,7 +15,6 @@ from glnn.report.page.subset import quantize
 from glnn.report.results import Results
 from glnn.report.text import (
     format_count,
-    format_percent,
     format_share,
     verdict_line,
     warning_lines,
@@ -150,71 +149,15 @@ def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
     return sentences
 
 
-# What to do next
-
-_N_LINKED = 8  # ids that a step names
-
-
-@dataclass(frozen=True)
-class Step:
-    """Something to do next."""
-
-    text: str
-    nodes: tuple[int, ...] = ()  # to look at; the page names the first ones
-    kind: str = ""  # the list of rows with all of them
-    slice: Slice | None = None  # the group of rows to look at
-
-    @property
-    def named(self) -> tuple[int, ...]:
-        """The nodes that the page names."""
-        return self.nodes[:_N_LINKED]
-
-
-def next_steps(results: Results, slices: Sequence[Slice]) -> list[Step]:
-    """Return what to do next."""
-    steps = [Step(text) for text in _verdict_steps(results)]
-    n_suspects = len(results.suspects)
-    if n_suspects:
-        them = "it" if n_suspects == 1 else "them"
-        text = f"Check {format_count(n_suspects, 'given label')} that may be wrong: without {them} "
-        steps.append(Step(f"{text}the model predicts another class.", results.suspects, "suspect"))
-    if results.suggestions:
-        text = "Label these rows next; their labels would improve the predictions most:"
-        steps.append(Step(text, results.suggestions, "next"))
-    low = next((one for one in slices if one.is_low), None)
-    if low is not None:
-        right = f"{format_percent(low.accuracy.value)} of {low.n_labels} hidden labels are right"
-        steps.append(Step(f"Be careful with rows of “{low.name}”: {right}.", slice=low))
-    return steps
-
-
-def _verdict_steps(results: Results) -> list[str]:
-    if results.evaluation is None:
-        return []
-    verdict = results.evaluation.verdict
-    needed = verdict.n_labels_needed
-    more = "" if needed is None else f" About {needed:,} labels would give a clear answer."
-    if verdict.kind == "rival":
-        return [f"Use the method “{verdict.rival}” here: it is clearly more accurate."]
-    if verdict.kind in ("chance", "few"):
-        return [f"Do not rely on the predictions yet; label more rows.{more}"]
-    if verdict.kind == "level" and verdict.rival is not None:
-        return [f"If you prefer a simpler method, try “{verdict.rival}”, which may do as well."]
-    return []
-
-
 # Columns
 
-_N_SLICES = 8  # shown at first
 
-
-def column_section(slices: Sequence[Slice]) -> dict[str, Any]:
+def scale_slices(slices: Sequence[Slice]) -> list[dict[str, Any]]:
     """Return the groups of rows with their accuracy, on one scale."""
     if not slices:
-        return {"slices": []}
+        return []
     low, high = interval_scale([one.accuracy for one in slices])
-    lines = [{"slice": one} | _scaled(one.accuracy, low, high) for one in slices]
-    return {"slices": lines[:_N_SLICES], "more_slices": lines[_N_SLICES:]}
+    return [{"slice": one} | _scaled(one.accuracy, low, high) for one in slices]
 
 
 # Errors
