@@ -56,25 +56,18 @@ def studio(
     try:
         if oracle is not None:
             _run_oracle(source, out, kept, budget, order)
-        else:
-            _run_page(source, out, kept, port, browser)
+            return
+        from glnn.report.text import format_count
+        from glnn.studio import LabelSession
+        from glnn.studio.server import serve
+
+        with LabelSession(source, out, **kept) as session:
+            typer.echo(f"The session is kept in {session.folder}")
+            serve(session, port, browser, typer.echo)
+        count, place = format_count(len(session.labels), "label"), str(session.folder)
+        typer.echo(f"{count} in {place}; to go on: glnn studio {shlex.quote(place)}")
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _run_page(
-    source: "Source | str", out: Path | None, kept: dict[str, Any], port: int, browser: bool
-) -> None:
-    """Serve the page until the process is interrupted, then say where the labels are."""
-    from glnn.report.text import format_count
-    from glnn.studio import LabelSession
-    from glnn.studio.server import serve
-
-    with LabelSession(source, out, **kept) as session:
-        typer.echo(f"The session is kept in {session.folder}")
-        serve(session, port, browser, typer.echo)
-    count, place = format_count(len(session.labels), "label"), str(session.folder)
-    typer.echo(f"{count} in {place}; to go on: glnn studio {shlex.quote(place)}")
 
 
 def _run_oracle(

@@ -155,7 +155,7 @@ def guess_label_column(names: Sequence[str], column: Column) -> str | None:
     A candidate has 2 to 30 different values. A usual name scores most, then text, then missing
     cells and the last place.
     """
-    best: tuple[int, str] | None = None
+    scores: dict[str, int] = {}
     for place, name in enumerate(names):
         cells = [cell for cell in strip_cells(column(name)) if cell]
         n_values = len(set(cells))
@@ -164,10 +164,9 @@ def guess_label_column(names: Sequence[str], column: Column) -> str | None:
         is_named = _LABEL_NAME.fullmatch(name.lower()) is not None
         is_text = to_numbers(column(name)) is None
         has_gaps = len(cells) < len(column(name))
-        score = 4 * is_named + 2 * is_text + has_gaps + (place == len(names) - 1)
-        if score >= 2 and (best is None or score > best[0]):
-            best = (score, name)
-    return None if best is None else best[1]
+        scores[name] = 4 * is_named + 2 * is_text + has_gaps + (place == len(names) - 1)
+    best = max(scores, key=lambda name: scores[name], default=None)  # the first of the best
+    return None if best is None or scores[best] < 2 else best
 
 
 def _match_columns(
