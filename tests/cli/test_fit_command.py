@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from rich.console import Console
 
 from glnn import GLNNClassifier, evaluation
-from glnn.cli.fit_command import Interruption, StageProgress
+from glnn.cli.fit_command import StageProgress, stop_on_signal
 from glnn.data import Split, load_dataset
 from glnn.data.npz import write_node_npz
 from glnn.engine.callbacks import Progress
@@ -335,9 +335,9 @@ def test_the_first_request_ends_the_work_after_its_step(number, capsys):
     seen = []
     with (
         pytest.raises(StoppedError, match="Go on") as caught,
-        Interruption("Go on so.") as stop,
+        stop_on_signal("Go on so.") as stoppable,
     ):
-        watch = stop.wrap(seen.append)
+        watch = stoppable(seen.append)
         watch(1)
         os.kill(os.getpid(), number)
         seen.append("the step goes on")
@@ -348,7 +348,7 @@ def test_the_first_request_ends_the_work_after_its_step(number, capsys):
 
 
 def test_the_second_request_ends_it_at_once():
-    with pytest.raises(KeyboardInterrupt), Interruption(""):
+    with pytest.raises(KeyboardInterrupt), stop_on_signal(""):
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
 

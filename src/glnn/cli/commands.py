@@ -58,9 +58,7 @@ def health_rows() -> Iterator[HealthRow]:
 @opt.with_options
 def report(
     run: Path,
-    out: Annotated[
-        Path | None, typer.Option(help="The HTML file; by default report.html in the run folder.")
-    ] = None,
+    out: Path | None = None,
 ) -> None:
     """Write the HTML report of a run again; it opens in any browser, without a network."""
     from glnn.data.files import write_file
@@ -76,12 +74,8 @@ def report(
 @opt.with_options
 def export(
     run: Path,
-    to: Annotated[
-        str, typer.Option(help="graphml, gexf, csv, npz or parquet.", show_default=False)
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the files; by default export in the run folder.")
-    ] = None,
+    to: str,
+    out: Path | None = None,
     overwrite: bool = False,
 ) -> None:
     """Export the learned graph: nodes with class and probability, edges with their weight."""
@@ -95,9 +89,7 @@ def export(
 
 @opt.with_options
 def compare(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN RUN...", help="Run folders of glnn fit.")
-    ],
+    runs: list[Path],
     as_json: bool = False,
 ) -> None:
     """Compare runs: verdicts, paired differences in accuracy, shared links."""
@@ -116,9 +108,7 @@ def compare(
 @opt.with_options
 def explain(
     run: Path,
-    node: Annotated[
-        str, typer.Argument(metavar="ID", help="Id of a node of the run.", show_default=False)
-    ],
+    node: str,
     links: Annotated[int, typer.Option(min=0, help="Links to show.")] = 10,
     as_json: bool = False,
 ) -> None:
@@ -173,26 +163,11 @@ glnn predict runs/people-default-0 new.csv --links friends_of_new.csv --out jobs
 @opt.with_options
 def predict(
     run: Path,
-    new: Annotated[
-        Path,
-        typer.Argument(
-            metavar="NEW.csv",
-            help="Table with the columns of the training data, found by name.",
-            show_default=False,
-        ),
-    ],
-    links: Annotated[
-        Path | None, typer.Option(help="Edge list between new ids and training ids.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="File for ids, labels and all probabilities; by default they are printed."
-        ),
-    ] = None,
+    new: Path,
+    links: Path | None = None,
+    out: Path | None = None,
     spreadsheet_safe: Annotated[
-        bool,
-        typer.Option(help="Escape text in FILE that a spreadsheet would run as a formula."),
+        bool, typer.Option(help="Escape text in FILE that a spreadsheet would run as a formula.")
     ] = True,
 ) -> None:
     """Classify new rows with the model of a run, through their links to similar rows."""
@@ -235,22 +210,14 @@ def tune(
     labels_per_class: int | None = None,
     preset: Annotated[str, typer.Option(help="default or paper.")] = "default",
     epochs: int | None = None,
-    trials: Annotated[
-        int, typer.Option(min=1, help="Number of settings to try; the first is the preset.")
-    ] = 20,
+    trials: int = 20,
     folds: Annotated[int, typer.Option(min=2, help="Folds of each trial.")] = 3,
-    nested: Annotated[
-        int, typer.Option(min=0, help="Outer folds, each with its own search; 0: no estimate.")
-    ] = 3,
-    goal: Annotated[
-        str, typer.Option(help="accuracy, balanced_accuracy, macro_f1 or log_loss.")
-    ] = "accuracy",
+    nested: int = 3,
+    goal: str = "accuracy",
     seed: int = 0,
     device: str = "cpu",
     threads: int | None = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the search; by default runs/NAME-tuning-SEED.")
-    ] = None,
+    out: Path | None = None,
     quiet: bool = False,
 ) -> None:
     """Search for parameters by cross-validation, and evaluate the search by nested folds."""

@@ -1,5 +1,6 @@
 """``glnn fit``: learn a graph and a classifier, and write a run folder."""
 
+import contextlib
 import dataclasses
 import os
 import shlex
@@ -7,22 +8,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from glnn.cli import options as opt
 
@@ -36,48 +29,43 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Interruption:
+@contextlib.contextmanager
+def stop_on_signal(advice: str, *, single_process: bool = True) -> Iterator[Any]:
     """Handle Ctrl-C and SIGTERM inside the block: stop at the next resumable point.
 
-    A second signal stops at once. ``advice`` tells how to resume. With several processes signals
-    are left to ``torchrun``, which stops them together.
+    Yields a decorator for the function that shows progress: after a signal its next call raises
+    StoppedError. A second signal stops at once. ``advice`` tells how to resume. With several
+    processes signals are left to ``torchrun``, which stops them together.
     """
+    received: list[int] = []
 
-    def __init__(self, advice: str, *, single_process: bool = True) -> None:
-        self._advice, self._number, self._single_process = advice, 0, single_process
-        self._old_handlers: dict[int, Any] = {}
+    def handle(number: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+        what = "glnn: stopping after this step; press Ctrl-C again to stop at once"
+        print(what, file=sys.stderr, flush=True)
 
-    def __enter__(self) -> "Interruption":
-        is_main = threading.current_thread() is threading.main_thread()
-        if self._single_process and is_main:  # other threads get no signals
-            self._old_handlers = {
-                number: signal.signal(number, self._handle_signal) for number in _SIGNALS
-            }
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._old_handlers.items():
-            signal.signal(number, handler)
-
-    def wrap(self, on_progress: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Return a function that raises StoppedError after a signal, else calls the given one."""
+    def wrap(on_progress: Callable[[Any], None]) -> Callable[[Any], None]:
         from glnn.exceptions import StoppedError
 
         def check_and_forward(event: Any) -> None:
-            if self._number:
-                stopped = StoppedError(f"interrupted. {self._advice}")
-                stopped.code = 128 + self._number
+            if received:
+                stopped = StoppedError(f"interrupted. {advice}")
+                stopped.code = 128 + received[0]
                 raise stopped
             on_progress(event)
 
         return check_and_forward
 
-    def _handle_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._number:
-            raise KeyboardInterrupt
-        self._number = number
-        what = "glnn: stopping after this step; press Ctrl-C again to stop at once"
-        print(what, file=sys.stderr, flush=True)
+    is_main = threading.current_thread() is threading.main_thread()  # others get no signals
+    numbers = _SIGNALS if single_process and is_main else ()
+    old_handlers = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield wrap
+    finally:
+        for number, handler in old_handlers.items():
+            signal.signal(number, handler)
 
 
 # Progress
@@ -98,18 +86,14 @@ class StageProgress:
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description:<22}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            *Progress.get_default_columns()[1:],  # bar, share, time left
             console=console,
             transient=True,
             disable=quiet or not console.is_terminal,
         )
         self._task = self._bar.add_task("reading", total=n_epochs)
         self._n_done, self._stage_end, self._total = 0, 0, n_epochs  # numbers of epochs
-        self._group, self._began, self._started = "", 0.0, time.perf_counter()
+        self._group, self._began = "", 0.0
 
     def __enter__(self) -> "StageProgress":
         self._bar.start()
@@ -129,7 +113,7 @@ class StageProgress:
             return
         group = event.stage.split(",")[0]  # a fold or a track
         if event.note:
-            self._end_group(f"  {event.note}{self._time_left(event.stage)}")
+            self._end_group(f"  {event.note}")
         elif group != self._group:
             self._end_group()
             self._group, self._began = group, time.perf_counter()
@@ -144,14 +128,6 @@ class StageProgress:
             line = f"  {self._group:<{width}} {seconds:6.1f} s{note}"
             self._console.print(line, highlight=False)
         self._group = ""
-
-    def _time_left(self, fold: str) -> str:
-        """Return how long the other folds and the last training will take, after the first fold."""
-        words = fold.split()  # fold 1 of 5
-        if words[1] != "1":
-            return ""
-        seconds = (time.perf_counter() - self._started) * int(words[-1])
-        return f"; about {seconds:.0f} s to go"
 
 
 # The command
@@ -222,17 +198,8 @@ def fit(
         chosen: Any = rivals if rivals == "auto" else opt.split_patterns([rivals])
         if rivals == "none" or (rivals == "auto" and peers.size > 1):
             chosen = None  # several processes: process 0 would have to read all the data
-        options = FitOptions(
-            found.preset,
-            params,
-            seed,
-            device,
-            threads,
-            folds,
-            chosen,
-            format_command(sys.argv),
-            found.search,
-        )
+        how_to_fit = found.preset, params, seed, device, threads, folds, chosen
+        options = FitOptions(*how_to_fit, format_command(sys.argv), found.search)
         source = dataclasses.replace(source, peers=peers) if peers.size > 1 else source
         run = Run(source, options, out, checkpoint)
         run.prepare(overwrite=overwrite, resume=resume)
@@ -261,10 +228,10 @@ def _fit_and_write(run: "Run", console: Console, checkpoint: Path | None, *, ver
     console.print(run.describe_plan(), highlight=False)
     command = run.options.command or "glnn fit"
     advice = f"Resume it with: {command}{'' if checkpoint is not None else ' --resume'}"
-    with Interruption(advice, single_process=run.peers.size == 1) as stop:
+    with stop_on_signal(advice, single_process=run.peers.size == 1) as stoppable:
         how = {"quiet": console.quiet, "verbose": verbose}
         with StageProgress(console, run.n_epochs, **how) as on_progress:
-            run.fit(stop.wrap(on_progress))
+            run.fit(stoppable(on_progress))
         run.write()
 
 
@@ -285,9 +252,9 @@ def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     """Print the verdict, then the tables, the notes and the paths of the files."""
     from glnn.report.text import (
         describe_graph,
+        evaluation_advice,
         final_notes,
         label_sentence,
-        missing_evaluation_lines,
         score_table,
         verdict_line,
     )
@@ -302,8 +269,9 @@ def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     if results.evaluation is not None:
         console.print(score_table(results.evaluation))
     console.print(describe_graph(results), **plain)
-    why = missing_evaluation_lines(results, n_processes=run.peers.size)
-    for line in (*why, *final_notes(results, verbose=verbose), *run.left_out):
+    if results.evaluation is None and (run.peers.size > 1 or results.has_single_labels):
+        console.print(evaluation_advice(results), **plain)
+    for line in (*final_notes(results, verbose=verbose), *run.left_out):
         console.print(line, **plain)
     for name, what in (("graph.png", "picture"), ("report.html", "report"), ("", "run folder")):
         if (folder / name).exists():

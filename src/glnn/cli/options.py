@@ -30,11 +30,11 @@ OPTIONS: dict[str, Any] = {
     "drop": _data(help="Columns to leave out, in the same way."),
     "encode": _data(
         help="Text columns: error, onehot, or auto (one-hot for few different values, else the "
-        "frequency of the value; dates become days).",
+        "frequency of the value; dates become days)."
     ),
     "missing": _data(
         help="Missing numbers: error, median, indicator (median, and a column that marks missing "
-        "values), or auto (a mark only where many are missing).",
+        "values), or auto (a mark only where many are missing)."
     ),
     "kinds": _data(
         "--as",
@@ -62,7 +62,7 @@ OPTIONS: dict[str, Any] = {
     ),
     "labels_per_class": _evaluation(
         help="Train on this many labels of each class and test on all others. By default: the "
-        "published split; 20 per class for data that come with glnn; all labels of your own table.",
+        "published split; 20 per class for data that come with glnn; all labels of your own table."
     ),
     "folds": _evaluation(
         min=0,
@@ -87,7 +87,7 @@ OPTIONS: dict[str, Any] = {
     ),
     "preset": _method(
         help="default (most accurate), paper (the paper's objective, solved exactly), literal "
-        "(the paper's optimiser as printed), or the tuning.json of glnn tune.",
+        "(the paper's optimiser as printed), or the tuning.json of glnn tune."
     ),
     "epochs": _method(help="Epochs of each classifier step."),
     "seed": _method(help="Random seed of the split and of the fit."),
@@ -106,13 +106,42 @@ OPTIONS: dict[str, Any] = {
     "resume": _output("--resume", help="Resume a run that was interrupted or killed."),
     "checkpoint": _output(
         help="Folder for the state after each round, to resume from; by default next to the run "
-        "folder, until the run is finished. Several processes keep no state without it.",
+        "folder, until the run is finished. Several processes keep no state without it."
     ),
     "quiet": _output("--quiet", help="Print nothing but errors."),
     "verbose": _output(
         "--verbose", help="Also print the choices of the fit and the notes of the solver."
     ),
     "as_json": _output("--json", help="Print JSON."),
+    # of single commands
+    "report out": typer.Option(help="The HTML file; by default report.html in the run folder."),
+    "export to": typer.Option(help="graphml, gexf, csv, npz or parquet.", show_default=False),
+    "export out": typer.Option(help="Folder of the files; by default export in the run folder."),
+    "compare runs": typer.Argument(metavar="RUN RUN...", help="Run folders of glnn fit."),
+    "explain node": typer.Argument(metavar="ID", help="Id of a node.", show_default=False),
+    "predict new": typer.Argument(
+        metavar="NEW.csv",
+        help="Table with the columns of the training data, found by name.",
+        show_default=False,
+    ),
+    "predict links": typer.Option(help="Edge list between new ids and training ids."),
+    "predict out": typer.Option(
+        help="File for ids, labels and all probabilities; by default they are printed."
+    ),
+    "tune trials": typer.Option(min=1, help="Number of settings to try; the first is the preset."),
+    "tune nested": typer.Option(
+        min=0, help="Outer folds, each with its own search; 0: no estimate."
+    ),
+    "tune goal": typer.Option(help="accuracy, balanced_accuracy, macro_f1 or log_loss."),
+    "tune out": typer.Option(help="Folder of the search; by default runs/NAME-tuning-SEED."),
+    "studio out": typer.Option(help="Folder of the session; by default runs/NAME-studio."),
+    "studio port": typer.Option(min=0, max=65535, help="Port of the page; 0: any free one."),
+    "studio oracle": typer.Option(
+        metavar="COLUMN",
+        help="Label by this column instead of a page, and print the accuracy on the other rows; "
+        "for data other than a table, label by their own labels.",
+    ),
+    "studio order": typer.Option(help="Of the oracle's rows: suggested or random."),
 }
 
 
@@ -132,6 +161,8 @@ _READING = ("delimiter", "decimal", "encoding", "on_unknown", "exact_labels")
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give each parameter of a command the option of its name, unless it has its own.
 
+    ``OPTIONS`` has the name of the command before that of an option which is its alone.
+
     A parameter ``columns`` stands for all table options and ``--set``; the command receives a
     :class:`glnn.data.TableOptions`. A parameter ``settings`` receives what ``--set`` says of the
     fit.
@@ -143,7 +174,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     parameters = []
     for name, (hint, default) in hints.items():
         if not hasattr(hint, "__metadata__"):
-            hint = Annotated[hint, OPTIONS[name]]
+            key = f"{command.__name__} {name}"
+            hint = Annotated[hint, OPTIONS[key if key in OPTIONS else name]]
         parameters.append(inspect.Parameter(name, kind, default=default, annotation=hint))
 
     def wrapper(**given: Any) -> None:

@@ -28,26 +28,12 @@ def studio(
     settings: Any,
     graph: Path | None = None,
     seed: int = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the session; by default runs/NAME-studio."),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the page; 0: any free one.")
-    ] = 0,
+    out: Path | None = None,
+    port: int = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
-    oracle: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Label by this column instead of a page, and print the accuracy on the other "
-            "rows; for data other than a table, label by their own labels.",
-        ),
-    ] = None,
+    oracle: str | None = None,
     budget: Annotated[int, typer.Option(min=2, help="Labels that the oracle gives.")] = 50,
-    order: Annotated[str, typer.Option(help="Of the oracle's rows: suggested or random.")] = (
-        "suggested"
-    ),
+    order: str = "suggested",
 ) -> None:
     """Label rows on a page: it proposes the next one, learns from each label, and shows the map."""
     from glnn.data.formats import check_source
@@ -70,25 +56,18 @@ def studio(
     try:
         if oracle is not None:
             _run_oracle(source, out, kept, budget, order)
-        else:
-            _run_page(source, out, kept, port, browser)
+            return
+        from glnn.report.text import format_count
+        from glnn.studio import LabelSession
+        from glnn.studio.server import serve
+
+        with LabelSession(source, out, **kept) as session:
+            typer.echo(f"The session is kept in {session.folder}")
+            serve(session, port, browser, typer.echo)
+        count, place = format_count(len(session.labels), "label"), str(session.folder)
+        typer.echo(f"{count} in {place}; to go on: glnn studio {shlex.quote(place)}")
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _run_page(
-    source: "Source | str", out: Path | None, kept: dict[str, Any], port: int, browser: bool
-) -> None:
-    """Serve the page until the process is interrupted, then say where the labels are."""
-    from glnn.report.text import format_count
-    from glnn.studio import LabelSession
-    from glnn.studio.server import serve
-
-    with LabelSession(source, out, **kept) as session:
-        typer.echo(f"The session is kept in {session.folder}")
-        serve(session, port, browser, typer.echo)
-    count, place = format_count(len(session.labels), "label"), str(session.folder)
-    typer.echo(f"{count} in {place}; to go on: glnn studio {shlex.quote(place)}")
 
 
 def _run_oracle(

@@ -98,11 +98,7 @@ class FitArguments(NamedTuple):
 
 
 def as_fit_arguments(
-    x: Any,
-    y: Any = None,
-    graph: Any = None,
-    validation: Any = None,
-    ids: Any = None,
+    x: Any, y: Any = None, graph: Any = None, validation: Any = None, ids: Any = None
 ) -> FitArguments:
     """Convert the arguments of ``fit`` to plain arrays.
 

@@ -7,7 +7,6 @@ cached as npz. Five more are built in and need no file.
 import hashlib
 import logging
 import os
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +20,7 @@ from glnn.data.files import check_file, one_line, quote_path
 from glnn.data.linqs import read_terror_attack, read_terrorists_rel
 from glnn.data.node_data import NodeData
 from glnn.data.npz import DEFAULT_GRAPH, read_node_npz, write_node_npz
-from glnn.data.planetoid import read_planetoid
+from glnn.data.planetoid import PUBLISHED, read_planetoid
 from glnn.data.synthetic import blobs, block_model
 from glnn.exceptions import DataFormatError, DownloadError, InputError
 
@@ -70,14 +69,10 @@ class DatasetInfo:
     folder: str = ""  # name of the folder of the published files in the cache
     base_url: str = ""  # the name of a file is appended
     sha256: Mapping[str, str] = field(default_factory=dict)  # digest of each file
+    class_names: Sequence[str] = ()  # of a set whose files have class numbers only
 
 
-DATASETS = {
-    name: DatasetInfo(name, **facts)
-    for name, facts in tomllib.loads(
-        Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
-    ).items()
-}
+DATASETS = {name: DatasetInfo(name, **facts) for name, facts in PUBLISHED.items()}
 
 
 # Downloading
@@ -89,12 +84,7 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def download(
-    url: str,
-    target: Path,
-    sha256: str,
-    *,
-    show_progress: bool = False,
-    timeout: float | int = 30.0,
+    url: str, target: Path, sha256: str, *, show_progress: bool = False, timeout: float | int = 30.0
 ) -> Path:
     """Download a file over HTTP to ``target``, unless it is there, and check its digest.
 
@@ -199,9 +189,15 @@ def read_raw(name: str, folder: Path, graph: str = DEFAULT_GRAPH) -> NodeData:
                     f"{quote_path(folder / file)} must be the published file, got another. "
                     f"Remove it and run `glnn data fetch {name}`."
                 )
-    if name == "terrorattack":
+    return read_folder(folder, graph, name)
+
+
+def read_folder(folder: Path, graph: str = DEFAULT_GRAPH, name: str | None = None) -> NodeData:
+    """Read a folder with the terror files, or with those of the Planetoid set ``name``."""
+    if (folder / "terrorist_attack.nodes").is_file():
         return read_terror_attack(folder, graph)
-    return read_terrorists_rel(folder) if name == "terroristsrel" else read_planetoid(folder, name)
+    is_relations = (folder / "TerroristRel.labels").is_file()
+    return read_terrorists_rel(folder) if is_relations else read_planetoid(folder, name)
 
 
 def _check_counts(data: NodeData, info: DatasetInfo, graph: str) -> None:
@@ -242,7 +238,6 @@ def fetch_dataset(
             f"{files.base_url} into {quote_path(raw)} and run `glnn data fetch {name}` again."
         )
     data = read_raw(name, raw)
-    _check_counts(data, files, DEFAULT_GRAPH)
     others = {graph: read_raw(name, raw, graph).graph for graph in files.graphs}
     npz = root / f"{name}.npz"
     write_node_npz(data.replace(name=name, ids=None), npz, other_graphs=others)

@@ -577,17 +577,13 @@ class TableEncoder:
 
 
 def encode_frame(
-    frame: pd.DataFrame,
-    options: TableOptions = DEFAULT_OPTIONS,
-    *,
-    labels: Sequence[str] = (),
-    **changes: Any,
+    frame: pd.DataFrame, *, labels: Sequence[str] = (), **options: Any
 ) -> tuple[pd.DataFrame, TableEncoder]:
     """Encode the text, dates and missing cells of a frame as numbers.
 
-    All columns are features, unless they repeat the ``labels`` of the rows. ``changes`` are fields
-    of ``options`` by name, such as ``missing="indicator"``. Returns the encoded frame with the same
-    index, and the encoder for new rows.
+    All columns are features, unless they repeat the ``labels`` of the rows. ``options`` are fields
+    of :class:`TableOptions` by name, such as ``missing="indicator"``. Returns the encoded frame
+    with the same index, and the encoder for new rows.
 
     Examples
     --------
@@ -599,11 +595,11 @@ def encode_frame(
     bob  30.0       0.0        1.0
     """
     named = _check_distinct(frame).set_axis(list(map(str, frame.columns)), axis=1)
-    options = options.replace(**changes)
+    how = DEFAULT_OPTIONS.replace(**options)
     columns = list(map(str, named)), named.__getitem__
-    for name in options.kinds:
+    for name in how.kinds:
         find_column("X", columns[0], name, None, "a column that encode names")
-    encoder = TableEncoder.fit("the frame", *columns, options, labels)
+    encoder = TableEncoder.fit("the frame", *columns, how, labels)
     return transform_frame(frame, encoder), encoder
 
 

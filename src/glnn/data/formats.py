@@ -12,10 +12,10 @@ import pandas as pd
 import scipy.sparse as sp
 
 from glnn._utils import check_choice, did_you_mean
-from glnn.data.datasets import DATASETS, load_dataset
+from glnn.data.datasets import DATASETS, load_dataset, read_folder
 from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, read_edge_list
 from glnn.data.files import quote
-from glnn.data.linqs import read_linqs, read_terror_attack, read_terrorists_rel
+from glnn.data.linqs import read_linqs
 from glnn.data.network_files import (
     NETWORK_SUFFIXES,
     read_network,
@@ -85,10 +85,7 @@ def read_data(
     """
     path, options = Path(path), options.replace(**changes)
     if path.is_dir():
-        if (path / "terrorist_attack.nodes").is_file():
-            return read_terror_attack(path, graph)
-        is_relations = (path / "TerroristRel.labels").is_file()
-        return read_terrorists_rel(path) if is_relations else read_planetoid(path)
+        return read_folder(path, graph)
     if path.name.startswith("ind.") and path.name.count(".") >= 2:
         return read_planetoid(path.parent, path.name.split(".")[1])
     suffix = check_choice(f"the suffix of {path.name}", table_suffix(path), READ_SUFFIXES)
@@ -202,13 +199,11 @@ def iter_summary(data: NodeData) -> Iterator[tuple[str, str]]:
         yield "without an edge", f"{isolated:,}"
     parts = ", ".join(f"{key} {nodes.size}" for key, nodes in data.splits.items())
     yield "public split", parts or "none"
-    known = DATASETS.get(data.name)
+    known, facts = DATASETS.get(data.name), dict(data.provenance)
     if known is not None:
-        yield from {"origin": known.origin, "licence": known.licence}.items()
-        if known.graphs:
-            yield "other graphs", ", ".join(known.graphs)
-    listed = {"origin", "licence"} if known is not None else set()
-    yield from ((k, v) for k, v in data.provenance.items() if k not in listed)
+        facts = {"origin": known.origin, "licence": known.licence} | facts
+        facts |= {"other graphs": ", ".join(known.graphs)} if known.graphs else {}
+    yield from facts.items()
 
 
 # Graphs and predictions

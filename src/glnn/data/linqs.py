@@ -15,7 +15,6 @@ from glnn.data.tables import encode_labels
 from glnn.exceptions import DataFormatError
 
 RELATIONS = ("Contact", "Family", "Colleague", "Congregate")
-MAX_CELLS = 2**31
 
 
 def read_linqs(
@@ -97,8 +96,6 @@ def _read_rows(path: Path) -> tuple[list[str], sp.csr_matrix, list[str]]:
                 f"{quote_path(path)} must have an id, numbers and a label on every line, and as "
                 f"many on each, got lines of {sorted(widths)[:4]} words."
             )
-        if len(rows) * min(widths) > MAX_CELLS:
-            raise DataFormatError(f"{quote_path(path)} must hold at most {MAX_CELLS:,} cells.")
         numbers = to_float32(np.array([row[1:-1] for row in rows], dtype=np.float64))
         if not np.isfinite(numbers).all():
             raise DataFormatError(f"{quote_path(path)} must hold finite numbers, got others.")

@@ -16,11 +16,7 @@ from glnn.data.arguments import edges_from_networkx
 from glnn.data.encode import TableEncoder
 from glnn.data.files import check_file, quote, quote_path, wrap_parse_errors, write_file
 from glnn.data.node_data import NodeData, extract_links, ids_from_text, symmetric_from_pairs
-from glnn.data.table_files import (
-    check_feature_names,
-    label_texts,
-    split_texts,
-)
+from glnn.data.table_files import check_feature_names, label_texts, split_texts
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions
 from glnn.data.tables import encode_labels, parse_splits
 from glnn.exceptions import DataFormatError, InputError

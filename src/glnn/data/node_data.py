@@ -102,10 +102,7 @@ def check_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
 
 
 def symmetric_from_pairs(
-    source: np.ndarray,
-    target: np.ndarray,
-    n_nodes: int,
-    weight: np.ndarray | None = None,
+    source: np.ndarray, target: np.ndarray, n_nodes: int, weight: np.ndarray | None = None
 ) -> sp.csr_matrix:
     """Return the undirected graph of a list of node pairs.
 
@@ -308,12 +305,7 @@ class NodeData:
 
     @classmethod
     def from_arrays(
-        cls,
-        features: Any,
-        labels: Any,
-        *,
-        edges: Any = None,
-        **fields: Any,
+        cls, features: Any, labels: Any, *, edges: Any = None, **fields: Any
     ) -> "NodeData":
         """Build a record from arrays; ``fields`` are the other fields of the record by name.
 

@@ -6,6 +6,7 @@ The unpickler knows a few names only, and gives them classes of its own: nothing
 import io
 import pickle
 import pickletools
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -95,24 +96,8 @@ def read_pickle(raw: bytes) -> Any:
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph")
 N_VAL = 500
 
-# The files have class numbers only; docs/data.md says how the names were found.
-CLASS_NAMES = {
-    "cora": (
-        "Theory",
-        "Reinforcement_Learning",
-        "Genetic_Algorithms",
-        "Neural_Networks",
-        "Probabilistic_Methods",
-        "Case_Based",
-        "Rule_Learning",
-    ),
-    "citeseer": ("AI", "ML", "IR", "DB", "Agents", "HCI"),
-    "pubmed": (
-        "Diabetes_Mellitus_Experimental",
-        "Diabetes_Mellitus_Type_2",
-        "Diabetes_Mellitus_Type_1",
-    ),
-}
+# Facts about published sets. The files have class numbers only, the names are from there.
+PUBLISHED = tomllib.loads(Path(__file__).with_name("published.toml").read_text(encoding="utf-8"))
 
 
 def read_planetoid(folder: str | Path, name: str | None = None) -> NodeData:
@@ -165,6 +150,7 @@ def _assemble(name: str, parts: dict[str, Any], test: np.ndarray) -> NodeData:
     if not np.isin(one_hot, (0, 1)).all() or (one_hot.sum(axis=1) > 1).any():
         raise DataFormatError("ally and ty must hold at most one 1 in each row, got other values.")
     labels[rows] = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
+    names = PUBLISHED.get(name, {}).get("class_names")
     features = (stacked.data, (rows[stacked.row], stacked.col))
     splits = {
         "train": np.arange(n_train),
@@ -175,7 +161,7 @@ def _assemble(name: str, parts: dict[str, Any], test: np.ndarray) -> NodeData:
         features=sp.csr_matrix(features, shape=(n_nodes, stacked.shape[1])),
         labels=labels,
         graph=_build_graph(parts["graph"], n_nodes),
-        class_names=CLASS_NAMES.get(name, tuple(str(c) for c in range(one_hot.shape[1]))),
+        class_names=tuple(names or map(str, range(one_hot.shape[1]))),
         splits={key: nodes[labels[nodes] >= 0] for key, nodes in splits.items()},
         name=name,
         provenance={"format": "Planetoid ind.* files"},

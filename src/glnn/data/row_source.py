@@ -71,13 +71,14 @@ class NpzSource:
         with NpzFile(self.path) as file, wrap_parse_errors(self.path, "npz"):
             shape = read_shape(file)
             self._starts = file.read("features_indptr", kinds="iu", ndim=1).astype(np.int64)
+            sizes = {file.headers[f"features_{part}"].shape for part in ("data", "indices")}
+            grow = self._starts[0] == 0 and not (np.diff(self._starts) < 0).any()
+            grow = grow and len(self._starts) == shape[0] + 1
+            if not grow or sizes != {(int(self._starts[-1]),)}:
+                raise DataFormatError("row starts of a CSR matrix must grow from 0 to its size.")
             self.record = read_record(file, empty_features(*shape))
             self._pairs, self._weights = read_pairs(file)
             self.digest = file.digest
-            sizes = {file.headers[f"features_{part}"].shape for part in ("data", "indices")}
-        grow = self._starts[0] == 0 and not (np.diff(self._starts) < 0).any()
-        if not grow or sizes != {(int(self._starts[-1]),)}:
-            raise DataFormatError("row starts of a CSR matrix must grow from 0 to its size.")
 
     def features(self, rows: slice) -> sp.csr_matrix:
         """Read the features of some rows."""

@@ -134,10 +134,8 @@ def draw_rest(
     Sizes of ``None`` become 500 and 1000, or one and two thirds of too few nodes.
     """
     rest = rng.permutation(np.setdiff1d(data.labelled, train))
-    val, test = (
-        check_integer("n_val", n_val or 0, low=0),
-        check_integer("n_test", n_test or 0, low=0),
-    )
+    val = check_integer("n_val", n_val or 0, low=0)
+    test = check_integer("n_test", n_test or 0, low=0)
     free = rest.size - val - test
     if free < 0:
         raise InputError(

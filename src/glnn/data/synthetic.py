@@ -1,5 +1,7 @@
 """Synthetic data with known classes: Gaussian blobs and block models."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -20,11 +22,10 @@ def blobs(
     Class sizes differ by at most one node; ``separation`` is the typical distance between two
     centres.
     """
-    rng = np.random.default_rng(check_integer("seed", seed, low=0))
-    labels = _cycle_labels(n_nodes, n_classes)
-    features = _draw_clouds(labels, n_classes, n_features, separation, rng)
+    how: Any = {"n_features": n_features, "separation": separation, "seed": seed}
+    data = block_model(n_nodes, n_classes, **how)
     note = {"generated": f"blobs, separation {separation:g}, seed {seed}"}
-    return NodeData(features, labels, None, _class_names(n_classes), name="blobs", provenance=note)
+    return data.replace(graph=None, name="blobs", provenance=note)
 
 
 def block_model(
@@ -50,9 +51,15 @@ def block_model(
     """
     check_number("degree", degree, low=0)
     check_number("homophily", homophily, low=0, high=1)
+    check_number("separation", separation, low=0)
+    check_integer("n_classes", n_classes, low=1)
+    check_integer("n_nodes", n_nodes, low=n_classes)
+    check_integer("n_features", n_features, low=1)
     rng = np.random.default_rng(check_integer("seed", seed, low=0))
-    labels = _cycle_labels(n_nodes, n_classes)
-    features = _draw_clouds(labels, n_classes, n_features, separation, rng)
+    labels = np.arange(n_nodes, dtype=np.int64) % n_classes
+    centres = rng.normal(size=(n_classes, n_features)) * separation / np.sqrt(2 * n_features)
+    noise = rng.standard_normal(size=(n_nodes, n_features), dtype=np.float32)
+    features = sp.csr_matrix(centres[labels].astype(np.float32) + noise)
     n_drawn = round(n_nodes * degree / 2)
     source = (rng.random(n_drawn) * n_nodes).astype(np.int64)
     inside = rng.random(n_drawn) < homophily
@@ -64,30 +71,5 @@ def block_model(
         target[rows] = c + n_classes * (rng.random(rows.size) * size).astype(np.int64)
     graph = symmetric_from_pairs(source, target, n_nodes)
     note = {"generated": f"block model, homophily {homophily:g}, seed {seed}"}
-    return NodeData(
-        features, labels, graph, _class_names(n_classes), name="block_model", provenance=note
-    )
-
-
-def _cycle_labels(n_nodes: int, n_classes: int) -> np.ndarray:
-    check_integer("n_classes", n_classes, low=1)
-    check_integer("n_nodes", n_nodes, low=n_classes)
-    return np.arange(n_nodes, dtype=np.int64) % n_classes
-
-
-def _class_names(n_classes: int) -> tuple[str, ...]:
-    return tuple(f"class {c}" for c in range(n_classes))
-
-
-def _draw_clouds(
-    labels: np.ndarray,
-    n_classes: int,
-    n_features: int,
-    separation: float | int,
-    rng: np.random.Generator,
-) -> sp.csr_matrix:
-    check_integer("n_features", n_features, low=1)
-    check_number("separation", separation, low=0)
-    centres = rng.normal(size=(n_classes, n_features)) * separation / np.sqrt(2 * n_features)
-    noise = rng.standard_normal(size=(labels.size, n_features), dtype=np.float32)
-    return sp.csr_matrix(centres[labels].astype(np.float32) + noise)
+    names = tuple(f"class {c}" for c in range(n_classes))
+    return NodeData(features, labels, graph, names, name="block_model", provenance=note)

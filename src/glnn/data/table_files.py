@@ -12,14 +12,7 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean, import_optional
-from glnn.data.files import (
-    atomic_write,
-    check_file,
-    one_line,
-    quote,
-    quote_path,
-    wrap_parse_errors,
-)
+from glnn.data.files import atomic_write, check_file, one_line, quote, quote_path, wrap_parse_errors
 from glnn.data.node_data import NodeData, extract_links
 from glnn.data.npz import open_zip
 from glnn.data.table_text import (
@@ -59,10 +52,6 @@ def read_workbook(path: Path, options: TableOptions, header: bool) -> pd.DataFra
         cells = list(map(plain_text, frame.iloc[0]))
         names = list(parse_column_names(path, cells))
         frame = drop_stray_rows(frame.iloc[1:].set_axis(names, axis=1).infer_objects(), cells)
-        if not len(frame) and notes:
-            raise DataFormatError(
-                f"{quote_path(path)} must have at least one row, got none; {notes[0]}."
-            )
         renamed, strays = frame.attrs["renamed"], frame.attrs["notes"]
         own = frame.drop(columns=list(renamed))
         notes = [*notes, *strays, *describe_names(dict(zip(names, cells)), own)]

@@ -528,12 +528,8 @@ def read_text_table(
 ) -> pd.DataFrame:
     """Read the table of a text file; see :func:`glnn.data.table_files.read_frame`."""
     layout = _detect_layout(path, options)
-    first = map(plain_text, _read_first_cells(path, layout))
-    cells = (
-        *[""] * layout.n_blank,
-        *(cell.strip() if layout.is_padded else cell for cell in first),
-        *[""] * layout.has_tail,
-    )
+    first = _read_first_cells(path, layout)
+    cells = (*[""] * layout.n_blank, *first, *[""] * layout.has_tail)
     names = parse_column_names(path, cells) if header else tuple(map(str, range(len(cells))))
     text = set(select_text(names))
     markers = [*MISSING_MARKERS, *options.na]
@@ -802,9 +798,8 @@ def _detect_columns(path: Path, options: TableOptions, sample: str, layout: _Lay
     filled = [f"{line} " for line in lines if re.search(r"\w", line)]
     is_padded = found in "".join(filled) and found != " "
     is_padded &= all(line.count(f"{found} ") == line.count(found) for line in filled)
-    layout = dataclasses.replace(layout, delimiter=found, notes=notes, n_titles=n_titles)
-    layout = dataclasses.replace(layout, has_tail=has_tail, n_blank=int(has_rownames))
-    return dataclasses.replace(layout, is_padded=is_padded)
+    how: Any = {"n_blank": int(has_rownames), "has_tail": has_tail, "is_padded": is_padded}
+    return dataclasses.replace(layout, delimiter=found, notes=notes, n_titles=n_titles, **how)
 
 
 def count_title_rows(rows: Sequence[Sequence[str]]) -> int:

@@ -16,22 +16,10 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean
-from glnn.data.edges import (
-    describe_unknown,
-    id_finder,
-    match_ids,
-    read_edges,
-    refuse_unknown,
-)
+from glnn.data.edges import describe_unknown, id_finder, match_ids, read_edges, refuse_unknown
 from glnn.data.encode import TableEncoder, fit_column, is_named_like_id, is_unique
 from glnn.data.files import quote, quote_path, wrap_parse_errors
-from glnn.data.node_data import (
-    SPLIT_KEYS,
-    NodeData,
-    empty_features,
-    ids_from_text,
-    is_whole_number,
-)
+from glnn.data.node_data import SPLIT_KEYS, NodeData, empty_features, ids_from_text, is_whole_number
 from glnn.data.table_files import read_first_row, read_frame, unescape_formula
 from glnn.data.table_text import (
     DEFAULT_OPTIONS,
@@ -167,7 +155,7 @@ def guess_label_column(names: Sequence[str], column: Column) -> str | None:
     A candidate has 2 to 30 different values. A usual name scores most, then text, then missing
     cells and the last place.
     """
-    best: tuple[int, str] | None = None
+    scores: dict[str, int] = {}
     for place, name in enumerate(names):
         cells = [cell for cell in strip_cells(column(name)) if cell]
         n_values = len(set(cells))
@@ -176,10 +164,9 @@ def guess_label_column(names: Sequence[str], column: Column) -> str | None:
         is_named = _LABEL_NAME.fullmatch(name.lower()) is not None
         is_text = to_numbers(column(name)) is None
         has_gaps = len(cells) < len(column(name))
-        score = 4 * is_named + 2 * is_text + has_gaps + (place == len(names) - 1)
-        if score >= 2 and (best is None or score > best[0]):
-            best = (score, name)
-    return None if best is None else best[1]
+        scores[name] = 4 * is_named + 2 * is_text + has_gaps + (place == len(names) - 1)
+    best = max(scores, key=lambda name: scores[name], default=None)  # the first of the best
+    return None if best is None or scores[best] < 2 else best
 
 
 def _match_columns(
@@ -351,7 +338,8 @@ def read_table(path: Path, options: TableOptions) -> pd.DataFrame:
         },
     )
     if not len(frame):
-        raise DataFormatError(f"{quote_path(path)} must have at least one row, got none.")
+        notes = "".join(f"; {note}" for note in frame.attrs.get("notes", ()))
+        raise DataFormatError(f"{quote_path(path)} must have at least one row, got none{notes}.")
     return frame
 
 
@@ -463,9 +451,6 @@ def _read_labels(
     is_again = pd.Series(ids, dtype=object).duplicated().to_numpy()
     if is_again.any():
         raise DataFormatError(f"{where} must label {quote(texts[is_again.argmax()])} once.")
-    labels = [""] * len(index)
-    for row, cell in zip(rows, strip_cells(frame[label])):
-        if row >= 0:
-            labels[row] = unescape_formula(cell)
     refuse_unknown(path, unknown, options.on_unknown, index)
-    return labels, unknown
+    label_of = dict(zip(rows.tolist(), map(unescape_formula, strip_cells(frame[label]))))
+    return [label_of.get(row, "") for row in range(len(index))], unknown

@@ -86,9 +86,8 @@ def _compare_pair(first: str, run: Results, second: str, other: Results) -> RunP
         weights = bootstrap_weights(len(truth), np.random.default_rng(0))
         difference = paired_difference(scored[0], scored[1], weights)
     graphs = (p.adjacency[k][:, k] for p, k in ((run, here), (other, there)))
-    fates = merge_links(*graphs).count_fates()
+    n_shared, n_first, n_second = merge_links(*graphs).count_fates()
     same = float((mine[2] == theirs[2]).mean()) if len(here) else None
-    n_shared, n_first, n_second = fates
     return RunPair(first, second, int(both.sum()), difference, n_shared, n_first, n_second, same)
 
 

@@ -108,6 +108,7 @@ class GraphFacts:
         degree = np.bincount(np.concatenate([links.source, links.target]), minlength=n_nodes)
         ends = _ends_of_known(links, hidden)
         counts = np.bincount(ends.ravel())
+        of_given = {"n_given": n_kept + n_dropped, "n_kept": n_kept, "n_added": n_added}
         return cls(
             n_nodes=n_nodes,
             n_edges=len(links),
@@ -119,9 +120,7 @@ class GraphFacts:
             equal_given=float((in_given[0] == in_given[1]).mean()) if in_given.size else None,
             n_labelled_edges=ends.shape[1],
             equal_by_chance=float(np.square(counts / ends.size).sum()) if ends.size else None,
-            n_given=None if given is None else n_kept + n_dropped,
-            n_kept=None if given is None else n_kept,
-            n_added=None if given is None else n_added,
+            **({} if given is None else of_given),
         )
 
 

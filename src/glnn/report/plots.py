@@ -15,17 +15,9 @@ from glnn.report.text import verdict_line
 
 # Colours that can be distinguished with any colour vision
 COLOURS = (
-    "#332288",
-    "#E8601C",
-    "#117733",
-    "#88CCEE",
-    "#AA4499",
-    "#DDAA33",
-    "#882255",
-    "#44AA99",
-    "#999999",
-    "#4477AA",
-)
+    "#332288", "#E8601C", "#117733", "#88CCEE", "#AA4499", "#DDAA33", "#882255", "#44AA99",
+    "#999999", "#4477AA",
+)  # fmt: skip
 MARKS = ("o", "s", "^", "D", "v", "P")
 INK = "#22252B"
 
@@ -109,12 +101,11 @@ def _mark_nodes(
 
 def _draw_legend(figure: Any, axis: Any, results: Results) -> None:
     handles, names = axis.get_legend_handles_labels()
-    n_classes, n_alone = len(results.class_names), results.graph_facts.n_isolated
-    if n_classes > _MOST_IN_LEGEND:
-        cut = n_classes - _MOST_IN_LEGEND
-        handles = handles[:_MOST_IN_LEGEND] + handles[n_classes:]
-        names = [*names[:_MOST_IN_LEGEND], *names[n_classes:]]
-        names[_MOST_IN_LEGEND - 1] += f" (and {cut} more)"
+    n_alone, n_more = results.graph_facts.n_isolated, len(results.class_names) - _MOST_IN_LEGEND
+    if n_more > 0:
+        names[_MOST_IN_LEGEND - 1] += f" (and {n_more} more)"
+        left_out = slice(_MOST_IN_LEGEND, len(results.class_names))
+        del handles[left_out], names[left_out]
     widest = max(map(len, names))
     legend = figure.legend(
         handles,

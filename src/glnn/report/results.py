@@ -27,7 +27,7 @@ from glnn.quality import Evaluation
 from glnn.quality.calibration import Calibration
 from glnn.quality.estimate import estimate
 from glnn.quality.labelling import suggest_nodes, suspect_labels
-from glnn.quality.rivals import NodeProblem
+from glnn.quality.rivals import NodeProblem, expand_classes
 from glnn.report.columns import RowColumn, columns_of_features
 from glnn.report.links import GraphFacts, LinkTerms, link_terms, metric_columns
 from glnn.solver import Certificate
@@ -51,11 +51,6 @@ class Search:
     params: Mapping[str, tuple[float | int | None, ...]] = field(default_factory=dict)
     # for each parameter its value in every trial, None where it was the preset's
     verdict: str = ""  # a sentence on the nested estimate of the whole search
-
-    def best_so_far(self) -> Float[np.ndarray, "t"]:
-        """Return the best value up to each trial."""
-        best = np.minimum if self.goal == "log_loss" else np.maximum
-        return np.asarray(best.accumulate(np.asarray(self.values, dtype=float)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +192,7 @@ def collect_results(
     class_names = tuple(class_names)
     nodes, n_nodes = model.fitted_nodes(column_names), len(labels)
     classes = np.array([class_names.index(str(label)) for label in model.classes_], np.int64)
-    probabilities = np.zeros((n_nodes, len(class_names)))
-    probabilities[:, classes] = model.label_distributions_
+    probabilities = expand_classes(model.label_distributions_, classes, len(class_names))
     suspects: tuple[int, ...] = ()
     if evaluation is not None:
         hidden = evaluation.held_out.hidden_nodes

@@ -27,7 +27,7 @@ from glnn.evaluation import evaluate, evaluate_fit
 from glnn.graph.pairs import SparseAdjacency
 from glnn.quality import Evaluation, HeldOut
 from glnn.quality.estimate import estimate
-from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals
+from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals, expand_classes
 from glnn.report.results import Results, Round, Search, collect_results
 from glnn.report.run_folder import (
     is_finished,
@@ -259,13 +259,12 @@ class Run:
             alone = dataclasses.replace(self.source, peers=SINGLE_PROCESS)
             data = data.replace(features=alone.data.features)
         test, seen = split.test, np.concatenate([split.train, split.val])
-        probabilities = np.zeros((data.n_nodes, data.n_classes))
-        columns = [data.class_names.index(str(label)) for label in self.model.classes_]
-        probabilities[:, columns] = self.model.label_distributions_
+        classes = np.array([data.class_names.index(str(label)) for label in self.model.classes_])
+        found = expand_classes(self.model.label_distributions_, classes, data.n_classes)
         parts = data.features, data.graph, data.labels, split.train, split.val, data.n_classes
         return estimate(
             NodeProblem(*parts),
-            HeldOut.of(probabilities, test, data.labels[test]),
+            HeldOut.of(found, test, data.labels[test]),
             Folds((test,), (seen,), np.empty(0, np.int64)),
             np.array(data.class_names),
             seconds=seconds,

@@ -1,9 +1,7 @@
 """The run folder: all files are replaced in one step, so that a failed run changes nothing."""
 
 import json
-import math
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,18 +29,9 @@ from glnn.report.sources import Source
 from glnn.report.text import verdict_line
 
 RUN_FILES = (
-    "model.safetensors",
-    "model.json",
-    "graph.npz",
-    "predictions.csv",
-    "history.jsonl",
-    "metrics.json",
-    "split.json",
-    "data.json",
-    "graph.png",
-    "results.npz",
-    "report.html",
-)
+    "model.safetensors", "model.json", "graph.npz", "predictions.csv", "history.jsonl",
+    "metrics.json", "split.json", "data.json", "graph.png", "results.npz", "report.html",
+)  # fmt: skip
 
 
 def state_folder(folder: Path) -> Path:
@@ -158,10 +147,4 @@ def collect_metrics(results: Results) -> dict[str, Any]:
 
 def _replace_nonfinite(value: Any) -> Any:
     """Return the value with ``None`` in place of NaN and infinity, which JSON does not allow."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {key: _replace_nonfinite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replace_nonfinite(part) for part in value]
-    return value
+    return json.loads(json.dumps(value), parse_constant=lambda _: None)

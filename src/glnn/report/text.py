@@ -17,7 +17,6 @@ from glnn.quality import Evaluation
 from glnn.quality.metrics import Interval
 from glnn.quality.verdict import MIN_LABELS
 from glnn.report.results import Results
-from glnn.solver import Certificate
 
 DASH = "–"  # placeholder for a missing number
 _NBSP = "\N{NO-BREAK SPACE}"
@@ -147,28 +146,6 @@ def evaluation_advice(results: Results) -> str:
     )
 
 
-def certificate_sentences(certificate: Certificate | None) -> list[str]:
-    """Return what is proven about the graph, in terms that need no optimization theory."""
-    if certificate is None:
-        return ["This preset changes the graph by gradient steps; nothing is proven about it."]
-    scope = "Every pair of nodes was checked."
-    if certificate.support != "all":
-        n_pairs = format_count(certificate.n_pairs_checked, "candidate pair")
-        share = format_percent(certificate.pairs_checked)
-        scope = f"{n_pairs} ({share} of all pairs) may become edges, and each of them was checked."
-    verdict = "the best" if certificate.converged else "NOT yet the best"
-    rounding = 1e-15 * max(1.0, abs(certificate.objective))
-    return [
-        f"The graph is {verdict} one for its objective: no weight violates the optimality "
-        f"conditions by more than {certificate.max_violation:.1e}.",
-        scope,
-        f"No other graph on these pairs can lower the objective by more than "
-        f"{max(certificate.gap, rounding):.1e} (its value is {certificate.objective:.6g}).",
-        *certificate.notes,
-        "This is about the graph only, not about the accuracy of the predictions.",
-    ]
-
-
 def label_sentence(results: Results) -> str:
     """Return how many labels were used for training, validation and test."""
     split = results.split
@@ -209,18 +186,6 @@ def warning_lines(results: Results) -> list[str]:
         names = " or ".join(results.class_names[number] for number in missing)
         lines.append(f"no row is predicted to be {names}")
     return lines
-
-
-def missing_evaluation_lines(results: Results, *, n_processes: int) -> list[str]:
-    """Return why a run was not evaluated if the user did not ask for that, and what to do."""
-    if results.evaluation is not None:
-        return []
-    if n_processes == 1:
-        return [evaluation_advice(results)] if results.has_single_labels else []
-    return [
-        "no estimate: a fit with several processes is not cross-validated. Fit in one process, "
-        "or keep labels for a test with --labels-per-class"
-    ]
 
 
 def suspect_lines(results: Results, most: int = 5) -> list[str]:

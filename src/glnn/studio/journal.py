@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from glnn.data.files import quote_path, sync_folder, write_error
+from glnn.data.files import quote_path, sync_folder, wrap_write_errors, write_error
 from glnn.exceptions import DataFormatError
 
 NAME = "journal.jsonl"
@@ -26,7 +26,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
+        with wrap_write_errors(path):
             known = path.read_bytes() if path.exists() else b""
             self.entries, self._sum, self._size = _parse(path, known)
             self.open()
@@ -34,8 +34,6 @@ class Journal:
                 os.ftruncate(self._handle, self._size)
             os.fsync(self._handle)
             sync_folder(path.parent)
-        except OSError as error:
-            raise write_error(path, error) from error
 
     def append(self, entry: Mapping[str, Any]) -> None:
         """Append an entry and force it to the disk; if that fails, nothing has changed."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from glnn.data.files import atomic_write, quote, quote_path, read_text
+from glnn.data.files import quote, quote_path, read_text, write_file
 from glnn.exceptions import DataFormatError, InputError
 from glnn.studio.session import LabelSession
 
@@ -51,16 +51,11 @@ def export_label_studio(session: LabelSession, path: str | Path) -> int:
         task: dict[str, Any] = {"data": {**dict(card["values"]), session.source.id_name: name}}
         task["annotations"] = [{"result": [_choice(labels[name])]}] if name in labels else []
         if card["predicted"] is not None:
-            share = card["probabilities"][0][1]
-            found = {
-                "model_version": "glnn",
-                "score": share,
-                "result": [_choice(card["predicted"])],
-            }
-            task["predictions"] = [found]
+            found = {"model_version": "glnn", "score": card["probabilities"][0][1]}
+            task["predictions"] = [found | {"result": [_choice(card["predicted"])]}]
         tasks.append(task)
-    with atomic_write(Path(path)) as file:
-        json.dump(tasks, file, ensure_ascii=False, indent=1, allow_nan=False)
+    text = json.dumps(tasks, ensure_ascii=False, indent=1, allow_nan=False)
+    write_file(Path(path), text)
     return len(labels)
 
 

@@ -140,9 +140,7 @@ class Learner:
             how["rivals"] = "auto" if kind == FULL else None
             evaluation = evaluate_fit(model, seconds=seconds["fit"], **how)
         seconds["evaluation"] = time.perf_counter() - started - seconds["fit"]
-        params = {k: v for k, v in self._params.items() if k not in ("preset", "device")}
-        more: Any = {k: self._params[k] for k in ("preset", "device") if k in self._params}
-        run = Run(source, FitOptions(params=params, seed=self._seed, **more))
+        run = Run(source, FitOptions(seed=self._seed, device=model.device))
         run.model = model
         return run.collect(evaluation, seconds)
 
@@ -164,21 +162,14 @@ class Learner:
         )
 
     def draw_map(self, results: Results) -> str:
-        """Return the block of data of the map."""
-        shown = select_subset(results, self._lay_out(results))
-        return encode_block(*build_arrays(results, shown))
-
-    def _lay_out(self, results: Results) -> np.ndarray | None:
-        """Return positions of the nodes, those of before while the graph is the same."""
-        if results.n_nodes > MAX_NODES:
-            return None  # of those that are drawn alone
-        graph, last = results.adjacency, self._places
-        if last is None or last[0].nnz != graph.nnz or (last[0] != graph).nnz:
-            groups = results.predictions
-            places = plane_layout(graph, groups, start=None if last is None else last[1])
-            self._places = graph, places
-        assert self._places is not None
-        return self._places[1]
+        """Return the block of data of the map; while the graph is the same, nodes stay in place."""
+        graph, last, places = results.adjacency, self._places, None
+        if results.n_nodes <= MAX_NODES:  # otherwise positions of the drawn nodes alone
+            if last is None or last[0].nnz != graph.nnz or (last[0] != graph).nnz:
+                start = None if last is None else last[1]
+                last = self._places = graph, plane_layout(graph, results.predictions, start=start)
+            places = last[1]
+        return encode_block(*build_arrays(results, select_subset(results, places)))
 
     def _check_stopped(self, *_: object) -> None:
         if self.is_stopped:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from glnn.data import TableOptions
 from glnn.data.arguments import align_graph, resolve_row_names
 from glnn.data.encode import is_frame
-from glnn.data.files import atomic_write, make_folder, quote_path, safe_file_name
+from glnn.data.files import make_folder, quote_path, safe_file_name, write_file
 from glnn.data.table_text import is_placeholder
 from glnn.exceptions import InputError
 from glnn.graph.convert import as_adjacency
@@ -128,8 +128,7 @@ def _store(data: Any, folder: Path, graph: Any, label: Any) -> tuple[str, Path |
 def _write_once(path: Path, text: str) -> Path:
     """Write a file, or check that the one that is there has this text."""
     if not path.exists():
-        with atomic_write(path) as file:
-            file.write(text)
+        write_file(path, text)
     elif path.read_text(encoding="utf-8") != text:
         raise InputError(
             f"{quote_path(path)} must hold the data that the session began with, got other data. "

@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Protocol, runtime_checkable
+from string import Template
+from typing import Any
 
 from glnn._utils import import_optional
 from glnn.exceptions import GlnnError
@@ -20,21 +21,7 @@ REPORT_PARTS = (
 PARTS = ("links", "row", "curve", "atlas", "studio")
 
 
-@runtime_checkable
-class Session(Protocol):
-    """What page and widget need of a :class:`~glnn.studio.LabelSession`, which describes it."""
-
-    def act(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Take a message, and return the state after it."""
-
-    def map_data(self) -> str:
-        """Return the data of the map."""
-
-    def labels_csv(self) -> str:
-        """Return the labels as CSV."""
-
-    def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call a function after each change; return what ends that."""
+Session = Any  # a LabelSession, whose module imports this one
 
 
 def _read(name: str) -> str:
@@ -60,13 +47,8 @@ def page_script() -> str:
 @cache
 def page_html() -> str:
     """Return the page; it is the same for every session, whose data it asks for."""
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n<title>glnn studio</title>\n'
-        f'<link rel="icon" href="data:,">\n<style>{studio_style()}</style>\n</head>\n<body>\n'
-        f"{_read('studio.html')}<script>{page_script()}</script>\n</body>\n</html>\n"
-    )
+    parts = {"style": studio_style(), "body": _read("studio.html"), "script": page_script()}
+    return Template(_read("page.html")).substitute(parts)
 
 
 @cache

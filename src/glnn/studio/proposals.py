@@ -34,16 +34,11 @@ class Proposals:
         """Propose by another answer from now on; quick fits have no suspect labels."""
         self.answer, self._queue = answer, list[int]()
         if answer.kind in (CHECKED, FULL):
-            results = answer.results
+            results, self._suspects = answer.results, {}
             names, best = results.class_names, results.predictions
-            self._suspects = {
-                self._ids[k]: (
-                    names[results.labels[k]],
-                    names[best[k]],
-                    float(results.probabilities[k, best[k]]),
-                )
-                for k in results.suspects
-            }
+            for k in results.suspects:
+                share = float(results.probabilities[k, best[k]])
+                self._suspects[self._ids[k]] = names[results.labels[k]], names[best[k]], share
 
     def note_act(self, name: str, row: str | None) -> None:
         """Take an act on a row into account."""
@@ -60,7 +55,12 @@ class Proposals:
         ]
         found = []
         if looks and k and self._n_since >= _N_BETWEEN:
-            found.append(self._second_look(state, looks[0]))
+            given, predicted, share = self._suspects[looks[0]]
+            reason = (
+                f"A second look: its label is {given}, but a fit without it predicts {predicted} "
+                f"({100 * share:.0f} %). Change it, or keep it."
+            )
+            found.append(self.card(state, looks[0], "second look", reason))
         kind = "suggested" if self.answer.has_predictions else "diverse"
         for row in self._rank(state, k - len(found)):
             found.append(self.card(state, self._ids[row], kind, self._reason(row, state)))
@@ -90,14 +90,6 @@ class Proposals:
         n_open = sum(self._ids[end] not in state.labels for end in ends)
         links = f"{format_count(len(ends), 'link')}, {n_open:,} to rows without a label"
         return f"Its label would reduce the uncertainty most. Now predicted {classes}; {links}."
-
-    def _second_look(self, state: LabelState, row: str) -> dict[str, Any]:
-        given, predicted, share = self._suspects[row]
-        reason = (
-            f"A second look: its label is {given}, but a fit without it predicts {predicted} "
-            f"({100 * share:.0f} %). Change it, or keep it."
-        )
-        return self.card(state, row, "second look", reason)
 
     def card(self, state: LabelState, name: str, kind: str, reason: str) -> dict[str, Any]:
         """Return what there is to show of a row; see :meth:`LabelSession.act`."""

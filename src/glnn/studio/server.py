@@ -159,14 +159,14 @@ class StudioServer:
 
     async def _act(self, request: Any) -> Any:
         message = await read_message(request)
-        state = await _in_thread(lambda: self._session.act(message))
+        state = await _web("concurrency").run_in_threadpool(self._session.act, message)
         return _web("responses").JSONResponse(state)
 
-    async def _send_map(self, _: Any) -> Any:
-        return _text(await _in_thread(self._session.map_data))
+    def _send_map(self, _: Any) -> Any:  # in a thread, as it is not async
+        return _web("responses").PlainTextResponse(self._session.map_data())
 
-    async def _send_labels(self, _: Any) -> Any:
-        return _text(await _in_thread(self._session.labels_csv))
+    def _send_labels(self, _: Any) -> Any:
+        return _web("responses").PlainTextResponse(self._session.labels_csv())
 
     async def _wait_for_news(self, request: Any) -> Any:
         known = request.query_params.get("after", "")
@@ -180,14 +180,6 @@ class StudioServer:
 
 def _web(part: str) -> Any:
     return import_optional(f"starlette.{part}")
-
-
-async def _in_thread(call: Callable[[], Any]) -> Any:
-    return await _web("concurrency").run_in_threadpool(call)
-
-
-def _text(words: str) -> Any:
-    return _web("responses").PlainTextResponse(words)
 
 
 def _refuse(error: Exception) -> Any:
@@ -221,10 +213,7 @@ def bind(port: int) -> socket.socket:
 
 
 def serve(
-    session: Session,
-    port: int = 0,
-    open_browser: bool = True,
-    say: Callable[[str], object] = print,
+    session: Session, port: int = 0, open_browser: bool = True, say: Callable[[str], object] = print
 ) -> None:
     """Serve the page of a session until the process is interrupted.
 

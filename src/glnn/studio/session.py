@@ -12,7 +12,6 @@ from typing import Any
 
 from glnn._utils import check_choice, check_integer
 from glnn.data.files import (
-    atomic_write,
     check_replaceable,
     lock_folder,
     one_line,
@@ -20,6 +19,7 @@ from glnn.data.files import (
     quote_path,
     remove_leftovers,
     replace_folder,
+    write_file,
 )
 from glnn.data.node_data import check_text
 from glnn.data.table_files import escape_formula
@@ -435,8 +435,7 @@ class LabelSession:
                 with replace_folder(self.folder, {*RUN_FILES, NAME, _WRITTEN}) as new:
                     for file in written.iterdir():
                         file.rename(new / file.name)
-                    with atomic_write(new / NAME, "wb") as copy:
-                        copy.write(self._journal.path.read_bytes())
+                    write_file(new / NAME, self._journal.path.read_bytes())
             finally:
                 self._journal.open()
 
@@ -480,8 +479,7 @@ class LabelSession:
     def export_labels(self, path: str | Path | None = None) -> Path:
         """Write ids and labels to a CSV file, by default ``labels.csv`` in the folder."""
         place = self.folder / "labels.csv" if path is None else Path(path)
-        with atomic_write(place) as file:
-            file.write(self.labels_csv())
+        write_file(place, self.labels_csv())
         return place
 
     def import_labels(self, labels: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from glnn.cli.fit_command import Interruption
+from glnn.cli.fit_command import stop_on_signal
 
 
 def split_names(text: str | None) -> tuple[str, ...] | None:
@@ -112,8 +112,8 @@ def reproduce(
         if not run:
             done.append(reproduction.report_recorded(one, out, wanted))
             continue
-        with Interruption(_ADVICE) as stop, GridBar(console, one.name) as bar:
-            done.append(reproduction.run_target(one, out, wanted, stop.wrap(bar.show)))
+        with stop_on_signal(_ADVICE) as stoppable, GridBar(console, one.name) as bar:
+            done.append(reproduction.run_target(one, out, wanted, stoppable(bar.show)))
         _print(console, done[-1])
     if target == "all":
         reproduction.write_index(done, out)

@@ -94,7 +94,8 @@ def trials_chart(search: Search) -> Any:
     figure = _figure("trial", f"{search.goal.replace('_', ' ')} on hidden labels")
     places = np.arange(1, len(search.values) + 1)
     style = {"mode": "after", "color": ORANGE, "width": 2, "legend_label": "best so far"}
-    figure.step(places, search.best_so_far(), **style)
+    best = np.minimum if search.goal == "log_loss" else np.maximum
+    figure.step(places, best.accumulate(np.asarray(search.values, dtype=float)), **style)
     source = _source({"trial": places, "value": search.values})
     style = {"size": 7, "color": BLUE, "legend_label": "a trial"}
     drawn = figure.scatter("trial", "value", source=source, **style)

@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from glnn.data.files import safe_file_name, write_file
 from glnn.estimator import GLNNClassifier
 from glnn.exceptions import InputError
+from glnn.quality.estimate import INTERVAL_NOTE
 from glnn.report.page.charts import (
     bokeh_script,
     chart_json,
@@ -29,18 +30,19 @@ from glnn.report.page.charts import (
 )
 from glnn.report.page.sections import (
     card_markdown,
-    column_section,
     error_section,
     find_slices,
     learning_section,
-    map_section,
     model_card,
-    next_steps,
+    scale_slices,
     verdict_section,
 )
 from glnn.report.page.subset import build_arrays, encode_block, select_subset
 from glnn.report.results import Results, collect_model_results
 from glnn.report.text import (
+    describe_equal_labels,
+    evaluation_advice,
+    format_count,
     format_lead,
     format_number,
     format_percent,
@@ -125,7 +127,8 @@ SECTIONS = (
     ("learning", "How the graph was learned"),
     ("reproduce", "Reproduce"),
 )
-_FILTERS = (format_share, format_lead, format_number, format_percent, allow_breaks)
+_FORMATS = (format_share, format_lead, format_number, format_percent, format_count)
+_FILTERS = (*_FORMATS, describe_equal_labels, allow_breaks)
 
 
 def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> str:
@@ -162,10 +165,12 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
         results=results,
         subtitle=label_sentence(results),
         sections=[one for one in SECTIONS if one[0] != "columns" or slices or results.metric],
-        steps=next_steps(results, slices),
+        slices=scale_slices(slices),
         place_of={node: k for k, node in enumerate(shown.chosen.tolist())},
         card=card,
-        **column_section(results, slices),
+        shown=shown,
+        advice=evaluation_advice(results),
+        interval_note=INTERVAL_NOTE,
         style=Markup(read_style()),
         chart_frames=frames,
         has_charts=bool(drawn),
@@ -175,7 +180,6 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
         data=encode_block(words, arrays | {"matrices": matrices}),
         matrix_side=matrices.shape[1],
         **learning,
-        **map_section(results, shown),
         **verdict_section(results),
         **error_section(results),
         **reproduce_section(results),

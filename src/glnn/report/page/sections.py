@@ -9,17 +9,12 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int, UInt8
 
 from glnn.quality import Evaluation
-from glnn.quality.estimate import INTERVAL_NOTE
 from glnn.quality.metrics import Interval, accuracy_interval
 from glnn.report.columns import OTHER_VALUES
-from glnn.report.page.subset import PageSubset, quantize
+from glnn.report.page.subset import quantize
 from glnn.report.results import Results
 from glnn.report.text import (
-    certificate_sentences,
-    describe_equal_labels,
-    evaluation_advice,
     format_count,
-    format_percent,
     format_share,
     verdict_line,
     warning_lines,
@@ -92,7 +87,7 @@ def verdict_section(results: Results) -> dict[str, Any]:
         + weak_classes(results, warnings),
     }
     if evaluation is None:
-        return section | {"tone": "caution", "basis": evaluation_advice(results), "bars": []}
+        return section | {"tone": "caution", "bars": []}
     metrics = evaluation.own.metrics
     measures = [(title, metrics[name]) for name, title in _METRIC_NAMES.items() if name in metrics]
     if evaluation.coverage is not None:
@@ -101,24 +96,10 @@ def verdict_section(results: Results) -> dict[str, Any]:
     low, high = interval_scale([score.metrics["accuracy"] for score in scores])
     return section | {
         "tone": _TONES.get(evaluation.verdict.kind, "caution"),
-        "basis": _describe_basis(evaluation),
         "bars": [{"score": s} | _scaled(s.metrics["accuracy"], low, high) for s in scores],
-        "has_leads": bool(evaluation.others),
         "scale": (low, high),
         "measures": measures,
     }
-
-
-def _describe_basis(evaluation: Evaluation) -> str:
-    """Return a sentence on the labels on which the quality was measured."""
-    n_labels = format_count(len(evaluation.own.predictions), "label")
-    n_folds = len(evaluation.folds)
-    if n_folds == 1:
-        return f"Measured on {n_labels} that the fit was not trained on; {INTERVAL_NOTE}."
-    return (
-        f"Measured on {n_labels}, hidden in turn in {n_folds} folds; {INTERVAL_NOTE}. For these "
-        "rows the map and the list show predictions of fits that did not use their label."
-    )
 
 
 def _scaled(share: Interval, low: float, high: float) -> dict[str, Any]:
@@ -168,76 +149,15 @@ def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
     return sentences
 
 
-# What to do next
-
-_N_LINKED = 8  # ids that a step names
-
-
-@dataclass(frozen=True)
-class Step:
-    """Something to do next."""
-
-    text: str
-    nodes: tuple[int, ...] = ()  # to look at; the page names the first ones
-    kind: str = ""  # the list of rows with all of them
-    slice: Slice | None = None  # the group of rows to look at
-
-    @property
-    def named(self) -> tuple[int, ...]:
-        """The nodes that the page names."""
-        return self.nodes[:_N_LINKED]
-
-
-def next_steps(results: Results, slices: Sequence[Slice]) -> list[Step]:
-    """Return what to do next."""
-    steps = [Step(text) for text in _verdict_steps(results)]
-    n_suspects = len(results.suspects)
-    if n_suspects:
-        them = "it" if n_suspects == 1 else "them"
-        text = f"Check {format_count(n_suspects, 'given label')} that may be wrong: without {them} "
-        steps.append(Step(f"{text}the model predicts another class.", results.suspects, "suspect"))
-    if results.suggestions:
-        text = "Label these rows next; their labels would improve the predictions most:"
-        steps.append(Step(text, results.suggestions, "next"))
-    low = next((one for one in slices if one.is_low), None)
-    if low is not None:
-        right = f"{format_percent(low.accuracy.value)} of {low.n_labels} hidden labels are right"
-        steps.append(Step(f"Be careful with rows of “{low.name}”: {right}.", slice=low))
-    return steps
-
-
-def _verdict_steps(results: Results) -> list[str]:
-    if results.evaluation is None:
-        return []
-    verdict = results.evaluation.verdict
-    needed = verdict.n_labels_needed
-    more = "" if needed is None else f" About {needed:,} labels would give a clear answer."
-    if verdict.kind == "rival":
-        return [f"Use the method “{verdict.rival}” here: it is clearly more accurate."]
-    if verdict.kind in ("chance", "few"):
-        return [f"Do not rely on the predictions yet; label more rows.{more}"]
-    if verdict.kind == "level" and verdict.rival is not None:
-        return [f"If you prefer a simpler method, try “{verdict.rival}”, which may do as well."]
-    return []
-
-
 # Columns
 
-_N_SLICES = 8  # shown at first
 
-
-def column_section(results: Results, slices: Sequence[Slice]) -> dict[str, Any]:
+def scale_slices(slices: Sequence[Slice]) -> list[dict[str, Any]]:
     """Return the groups of rows with their accuracy, on one scale."""
-    if not slices or results.evaluation is None:
-        return {"slices": [], "own_columns": results.columns}
+    if not slices:
+        return []
     low, high = interval_scale([one.accuracy for one in slices])
-    lines = [{"slice": one} | _scaled(one.accuracy, low, high) for one in slices]
-    return {
-        "slices": lines[:_N_SLICES],
-        "more_slices": lines[_N_SLICES:],
-        "overall": results.evaluation.own.metrics["accuracy"],
-        "own_columns": results.columns,
-    }
+    return [{"slice": one} | _scaled(one.accuracy, low, high) for one in slices]
 
 
 # Errors
@@ -262,29 +182,6 @@ def error_section(results: Results) -> dict[str, Any]:
     return {"confusion": lines, "precisions": [one["precision"] for one in quality]}
 
 
-# Map
-
-
-def map_section(results: Results, shown: PageSubset) -> dict[str, Any]:
-    """Return the counts of kept, added and dropped links, and a sentence on them."""
-    n_kept, n_added, n_dropped = shown.fates
-    words = f"{format_count(len(shown.chosen), 'row')} and "
-    words += f"{format_count(n_kept + n_added, 'learned link')}."
-    if results.given is not None:
-        words += (
-            f" Of {format_count(n_kept + n_dropped, 'given link')} {n_kept:,} were kept and "
-            f"{n_dropped:,} dropped; {n_added:,} were added."
-        )
-    if results.graph_facts.equal_labels is not None:
-        words += f" Learned links between equal labels: {describe_equal_labels(results)}."
-    return {
-        "fates": shown.fates,
-        "has_given": results.given is not None,
-        "map_words": words,
-        "left_out": shown.left_out,
-    }
-
-
 # How the graph was learned
 
 _CURVES = ("loss", "validation_loss", "validation_accuracy")
@@ -297,7 +194,7 @@ _CHOICE_NAMES = {
 
 
 def learning_section(results: Results) -> dict[str, Any]:
-    """Return the sentences of the certificate, the fit's automatic choices and the pictures."""
+    """Return the fit's automatic choices and the pictures of its graphs."""
     is_known = bool((results.labels >= 0).all())
     graphs = {} if results.given is None else {"given graph": results.given}
     graphs |= {f"after {r.name}": r.graph for r in results.rounds}
@@ -307,7 +204,6 @@ def learning_section(results: Results) -> dict[str, Any]:
     matrices, starts = matrix_pictures(list(graphs.values()), order)
     choices = {_CHOICE_NAMES.get(name, name): str(part) for name, part in results.choices.items()}
     return {
-        "certificate": certificate_sentences(results.certificate),
         "choices": choices,
         "matrices": matrices,
         "matrix_names": list(graphs),

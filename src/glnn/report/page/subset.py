@@ -16,14 +16,7 @@ from jaxtyping import Float, Int
 
 from glnn.data.node_data import extract_links
 from glnn.report.layout import plane_layout
-from glnn.report.links import (
-    ADDED,
-    DROPPED,
-    N_NAMED,
-    Links,
-    LinkTerms,
-    merge_links,
-)
+from glnn.report.links import ADDED, DROPPED, N_NAMED, Links, LinkTerms, merge_links
 from glnn.report.results import Results
 
 
@@ -67,7 +60,6 @@ class PageSubset:
     links: Links  # the drawn links, numbered among the chosen nodes
     places: Float[np.ndarray, "m 2"]  # positions on the map
     fates: tuple[int, ...]  # counts of all links among the chosen nodes: kept, added, dropped
-    left_out: str  # a sentence on what is not drawn
 
 
 def select_subset(
@@ -89,20 +81,8 @@ def select_subset(
     given = None if results.given is None else results.given[chosen][:, chosen]
     links = merge_links(learned, given)
     fates = links.count_fates()
-    links, left_out = select_links(links, max_links), ""
-    if len(chosen) < n_nodes:
-        left_out = (
-            f"The map and the table show {len(chosen):,} of {n_nodes:,} nodes: the labelled ones "
-            "first, the rest chosen at random, with the links among them. All other numbers on "
-            "this page count all nodes. "
-        )
-    if len(links) < sum(fates):
-        left_out += (
-            f"Of {sum(fates):,} links {len(links):,} are drawn: the heaviest of each node, those "
-            "of the given graph, then the heaviest overall."
-        )
     own = plane_layout(learned, results.predictions[chosen]) if places is None else places[chosen]
-    return PageSubset(chosen, links, own, fates, left_out.strip())
+    return PageSubset(chosen, select_links(links, max_links), own, fates)
 
 
 def select_links(links: Links, most: int) -> Links:
