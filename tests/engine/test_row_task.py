@@ -80,12 +80,14 @@ def test_processes_take_the_same_steps(make, settings, together, problem):
 
 def test_a_step_draws_each_label_at_most_once_and_other_rows(make):
     task = make(dataclasses.replace(LINEAR, batch_labels=5, batch_nodes=50))
-    drawn = task._add_others(task._draw_labels())
-    assert len(drawn) == 55
+    task._pool = torch.arange(60)  # in place of the rows, their numbers
+    drawn, classes, _ = task._draw_batch()
+    assert len(drawn) == 55 and len(classes) == 5
     assert len(torch.unique(drawn[:5])) == 5
     assert drawn[:5].max() < 8 <= drawn[5:].min() < drawn[5:].max() < 60
     task = make(dataclasses.replace(HOPS, batch_nodes=0))
-    assert task._add_others(task._draw_labels()).tolist() == list(range(8))
+    task._pool = torch.arange(60)
+    assert task._draw_batch()[0].tolist() == list(range(8))
 
 
 def test_labels_of_validation_nodes_reach_no_gradient(make, problem):

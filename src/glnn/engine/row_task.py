@@ -185,9 +185,13 @@ class RowTask(RampedTask):
 
     def _draw_batch(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the rows of a mini-batch, labelled ones first, and their classes and weights."""
-        picked, known = self._draw_labels(), self._labels
+        picked, known, size = self._draw_labels(), self._labels, self.settings.batch_nodes
         weights = None if known.weights is None else known.weights[picked]
-        return self._pool[self._add_others(picked)], known.classes[picked], weights
+        rows, n_rows = picked, len(self._pool)
+        if size and n_rows > self._n_labels:  # unlabelled rows, with those of validation nodes
+            how: Any = {"generator": self._noise, "device": picked.device}
+            rows = torch.cat([picked, torch.randint(self._n_labels, n_rows, (size,), **how)])
+        return self._pool[rows], known.classes[picked], weights
 
     def _draw_labels(self) -> Tensor:
         """Draw labelled rows without replacement; return all of them if they are few."""
@@ -196,16 +200,6 @@ class RowTask(RampedTask):
             return torch.arange(self._n_labels, device=device)
         keys = torch.rand(self._n_labels, generator=self._noise, device=device)
         return keys.topk(size).indices
-
-    def _add_others(self, picked: Tensor) -> Tensor:
-        """Append random unlabelled rows, validation nodes included (their labels are not used)."""
-        size, n_rows = self.settings.batch_nodes, len(self._pool)
-        if size == 0 or n_rows == self._n_labels:
-            return picked
-        others = torch.randint(
-            self._n_labels, n_rows, (size,), generator=self._noise, device=picked.device
-        )
-        return torch.cat([picked, others])
 
 
 def _default_gate(n_classes: int) -> float:

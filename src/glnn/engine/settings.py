@@ -376,28 +376,17 @@ _DEFAULT = FitSettings(
     correction=0.25,
 )
 _PAPER_GRAPH = GraphSettings(weights=Weights.paper(1.0), signal="idf", task_weight=1.0, n_rounds=3)
+_PAPER_ALONE = dataclasses.replace(_WITHOUT_PRIOR, signal="idf", task_weight=1.0)
 _PAPER = FitSettings(
     preset="paper",
     tracks=(Track(name="learned", head=HeadSettings(), graph=_PAPER_GRAPH),),
-    no_graph=(
-        Track(
-            name="features",
-            head=HeadSettings(),
-            graph=dataclasses.replace(_WITHOUT_PRIOR, signal="idf", task_weight=1.0),
-            sees_graph=False,
-        ),
-    ),
+    no_graph=(Track(name="features", head=HeadSettings(), graph=_PAPER_ALONE, sees_graph=False),),
 )
 _LITERAL_GRAPH = GraphSettings(weights=Weights.paper(0.01), reading="frobenius")
+_LITERAL_GIVEN = dataclasses.replace(_LITERAL_GRAPH, prior="binary")
 _LITERAL = FitSettings(
     preset="literal",
-    tracks=(
-        Track(
-            name="learned",
-            head=HeadSettings(),
-            graph=dataclasses.replace(_LITERAL_GRAPH, prior="binary"),
-        ),
-    ),
+    tracks=(Track(name="learned", head=HeadSettings(), graph=_LITERAL_GIVEN),),
     no_graph=(Track(name="features", head=HeadSettings(), graph=_LITERAL_GRAPH, sees_graph=False),),
 )
 
