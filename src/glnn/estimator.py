@@ -329,7 +329,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             or a DataFrame of edges (source, target, optional weight) that refers to rows by name.
         validation
             Numbers or mask of labelled rows that do not train: they choose the epoch, find the
-            weights of the tracks and calibrate.
+            weights of the tracks, correct the classes of their mixture and calibrate.
         ids
             Names of the rows; default: the index of a DataFrame ``X`` (or of a Series ``y`` without
             ``X``), else numbers from 0.

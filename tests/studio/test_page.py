@@ -147,6 +147,30 @@ def test_a_row_that_was_asked_for_is_shown_though_newer_news_came_first(studio):
     wait_for(tab, "#row-title", "row 0")
 
 
+def test_news_that_were_asked_for_before_an_undo_leave_the_row_that_it_shows(studio):
+    tab, held = studio(), []
+    tab.locator("#near button").first.click()
+    wait_for(tab, "#row-title", "row 1")
+    press(tab, "1")
+
+    def hold(route):
+        if '"state"' in route.request.post_data and not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    tab.route("**/act", hold)
+    studio.session.fit["n_labels"] = 77
+    studio.session.notify()
+    while not held:
+        tab.wait_for_timeout(10)
+    press(tab, "z")
+    wait_for(tab, "#row-title", "row 1")
+    held[0].continue_()
+    wait_for(tab, "#fit", "learned from 77 labels")
+    wait_for(tab, "#row-title", "row 1")
+
+
 def test_the_focus_is_seen_and_every_control_is_reached_by_tab(studio):
     tab = studio()
     tab.wait_for_selector("#map-learned")  # the map comes a little later than the row

@@ -97,7 +97,11 @@ async function makeStudio(root, link) {
   by("keys").addEventListener("click", () => by("help").showModal());
   listenToStudioKeys(root, (key) => keys.get(key), (value) => answer("label", { value }));
   await link.listen(async () => {
-    const state = await send({ act: "state" });
+    let [state, since] = [null, null];
+    do { // if an answer came in between, this state would tell of its changes again
+      since = now?.version;
+      state = await send({ act: "state" });
+    } while (since !== now?.version);
     take(state, isBusy ? card : undefined); // the answer under way shows the next row, for which keys count
   }, fail);
 }
