@@ -1,27 +1,10 @@
 import pytest
 
 from glnn.engine.callbacks import (
-    Progress,
-    ProgressLog,
     show_progress,
 )
 
 # Callbacks
-
-
-def test_the_progress_log_reports_the_stage_and_every_finished_epoch():
-    seen = []
-    log = ProgressLog(seen.append)
-    log.on_stage_begin("graph 1", 0)
-    log.on_stage_begin("classifier 1", 2)
-    assert not log.on_epoch_end("classifier 1", {"epoch": 0})
-    assert not log.on_epoch_end("classifier 1", {"epoch": 1})
-    assert seen == [
-        Progress("graph 1", 0, 0),
-        Progress("classifier 1", 0, 2),
-        Progress("classifier 1", 1, 2),
-        Progress("classifier 1", 2, 2),
-    ]
 
 
 def test_the_bar_is_full_at_the_end_and_stays_where_a_fit_failed(monkeypatch):

@@ -121,19 +121,6 @@ def test_a_correction_is_the_minimum_of_its_loss():
         assert loss(found) <= loss(found + 0.01 * step) + 1e-9
 
 
-def test_without_labels_or_variance_nothing_is_corrected():
-    probabilities = np.random.default_rng(0).dirichlet(np.full(4, 50.0), 30)
-    none = np.empty(0, dtype=np.int64)
-    for labelled, variance in ((none, 0.25), (np.arange(30), 1e-12)):
-        args = (
-            probabilities[labelled],
-            np.zeros(len(labelled), dtype=np.int64),
-            np.ones(len(labelled)),
-        )
-        correction = fit_correction(*args, variance)
-        np.testing.assert_allclose(correct(probabilities, correction), probabilities, atol=1e-6)
-
-
 def test_validation_labels_take_no_part_in_their_own_held_out_predictions(
     problem, all_tracks_count
 ):

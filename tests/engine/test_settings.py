@@ -41,18 +41,6 @@ def test_a_setting_that_cannot_be_is_refused_in_one_line_that_names_it(kind, nam
 # Presets
 
 
-def test_the_paper_has_the_papers_weights_and_network_and_no_loss_on_predictions():
-    paper = resolve_settings("paper")
-    assert paper.graph.weights == Weights(
-        smoothness=1.0, sparsity=0.1, row_sums=0.1, loops=0.001, closeness=10.0
-    )
-    head = paper.head
-    assert (head.head, head.n_hidden, head.dropout) == ("gcn", 16, 0.5)
-    assert (head.learning_rate, head.weight_decay) == (0.01, 5e-4)
-    assert head.consistency_weight == head.smoothness_weight == 0
-    assert paper.graph.task_weight == 1
-
-
 def all_tracks(settings):
     return (*settings.tracks, *settings.no_graph)
 

@@ -42,14 +42,6 @@ def test_tiny_graphs_have_finite_places(n):
     assert np.isfinite(places).all()
 
 
-def test_the_graph_of_the_caller_is_left_as_it_was():
-    graph = two_cliques().tolil()
-    graph[0, 0] = 1
-    graph = graph.tocsr()
-    plane_layout(graph)
-    assert graph[0, 0] == 1
-
-
 def test_separate_dense_parts_are_not_drawn_as_points():
     rng = np.random.default_rng(0)
     blocks = [sp.csr_matrix(np.triu(rng.random((120, 120)) < 0.2, 1)) for _ in range(4)]

@@ -1,7 +1,3 @@
-import dataclasses
-
-import numpy as np
-
 from glnn.report import plots
 from glnn.report.text import verdict_line
 
@@ -28,23 +24,3 @@ def test_the_picture_shows_every_node_edge_label_and_mistake(results):
     )
     assert shown["labelled"] == results.split.train.size
     assert shown.get(f"wrong ({n_wrong})", 0) == n_wrong
-
-
-def test_many_edges_and_nodes_are_sampled(results, monkeypatch):
-    monkeypatch.setattr(plots, "MOST_EDGES", 7)
-    monkeypatch.setattr(plots, "MOST_NODES", 15)
-    axis = plots.graph_figure(results).axes[0]
-    assert len(axis.collections[0].get_segments()) == 7
-    shown = [c for c in axis.collections[1:] if c.get_label() != "labelled"]
-    assert sum(len(c.get_offsets()) for c in shown if "wrong" not in c.get_label()) == 15
-
-
-def test_more_classes_than_colours_still_have_a_short_legend(results):
-    names = tuple(f"class {k}" for k in range(40))
-    probabilities = np.eye(40)[:20] + 0.01
-    many = dataclasses.replace(results, class_names=names, probabilities=probabilities)
-    figure = plots.graph_figure(many)
-    names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert len(names) <= 18
-    assert any("24 more" in name for name in names)
-    assert plots.image_bytes(figure).startswith(PNG)

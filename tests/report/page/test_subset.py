@@ -3,7 +3,6 @@ import dataclasses
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from glnn.data.node_data import extract_links
 from glnn.report.links import ADDED, DROPPED, merge_links
@@ -11,7 +10,6 @@ from glnn.report.page import document
 from glnn.report.page.subset import (
     build_arrays,
     encode_block,
-    quantize,
     select_links,
     select_subset,
 )
@@ -83,9 +81,3 @@ def test_what_is_packed_comes_back_whatever_its_length(decode_block, blocks, tex
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array)
-
-
-@given(hnp.arrays(np.float64, 6, elements=st.floats(0, 3)))
-def test_scaled_numbers_are_off_by_half_a_step_at_most(values):
-    back = quantize(values, np.uint16, 3.0) / 65535 * 3.0
-    assert np.abs(back - values).max() <= 0.5 * 3.0 / 65535 + 1e-12
