@@ -168,7 +168,7 @@ def _refit(
     last = steps[-1][1] if steps else model
     home = type(last).__module__
     if home.startswith("sklearn.") and not home.startswith("sklearn.semi_supervised"):
-        train = np.setdiff1d(problem.train, hidden)
+        train = np.setdiff1d(np.union1d(problem.train, problem.validation), hidden)
         return fit_given(model, rows, classes, dataclasses.replace(problem, train=train))
     start = f"{steps[-1][0]}__" if steps else ""
     optional = {f"{start}graph": graph, f"{start}validation": validation}

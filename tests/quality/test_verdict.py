@@ -60,6 +60,14 @@ def test_rivals_are_judged_on_hidden_labels_alone(table):
     assert logistic.difference.value == pytest.approx(1 - logistic.accuracy)
 
 
+def test_rivals_train_on_the_labels_of_validation_nodes_too(table):
+    split = NodeProblem(table.features, None, table.labels, np.arange(30), np.arange(30, 40))
+    rivals = choose_rivals(["logistic_regression"], has_graph=False)
+    ((some,), _), ((every,), _) = (contest(rivals, problem) for problem in (split, table))
+    found, expected = some.predictions.probabilities, every.predictions.probabilities
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_without_probabilities_the_predicted_class_is_certain(table):
     found = fit_given(LinearSVC(), None, NAMES, table)
     assert set(found.ravel()) == {0.0, 1.0}
