@@ -153,7 +153,6 @@ def test_an_own_table_with_labels_and_graph(glnn, people):
     assert lines[1].startswith("p0,")
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["data"]["classes"] == ["cook", "pilot"]
-    assert metrics["accuracy"]["test"] is None
     assert metrics["graph"]["n_given"] == 40
     assert "certificate: optimal" in outcome.out
 

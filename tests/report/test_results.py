@@ -17,13 +17,6 @@ from glnn.report.results import (
 )
 
 
-def test_accuracy_counts_right_nodes_of_a_part(results):
-    test = results.split.test
-    right = results.predictions[test] == results.labels[test]
-    assert results.accuracy("test") == right.mean() == 15 / 16
-    assert results.accuracy("val") is None
-
-
 def test_only_labels_that_the_fit_did_not_see_are_judged(results):
     judged = np.flatnonzero(results.judged >= 0)
     np.testing.assert_array_equal(judged, results.split.test)

@@ -152,12 +152,6 @@ class Results:
         """Whether every class has at most one training label, so that none can be held out."""
         return bool(np.bincount(self.labels[self.split.train], minlength=1).max() < 2)
 
-    def accuracy(self, part: str) -> float | None:
-        """Return the accuracy on ``val`` or ``test``; ``None`` if it is empty."""
-        nodes = getattr(self.split, part)
-        right = self.predictions[nodes] == self.labels[nodes]
-        return float(right.mean()) if nodes.size else None
-
     def _mask(self, *parts: Any) -> np.ndarray:
         mask = np.zeros(self.n_nodes, dtype=bool)
         for nodes in parts:

@@ -130,10 +130,6 @@ def collect_metrics(results: Results) -> dict[str, Any]:
         },
         "labels": {"split": split.name, "seed": split.seed}
         | {f"n_{part}": int(nodes.size) for part, nodes in parts.items()},
-        "accuracy": {
-            "validation": results.accuracy("val"),  # on nodes that chose the epoch
-            "test": results.accuracy("test"),
-        },
         "calibrated": results.is_calibrated,
         "evaluation": None if evaluation is None else evaluation.to_dict(),
         "suspect_labels": [str(results.ids[node]) for node in results.suspects],
