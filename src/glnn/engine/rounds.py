@@ -321,23 +321,24 @@ class Rounds:
         shares = np.array([weights[state.track.name] for state in states])
         own = tuple((shares / shares.sum()).tolist())
         held_out = self._held_out(progress) if self.entries else None
-        correction = self._fit_correction(progress, every)
+        correction = self._fit_correction(progress, found, every)
         return Mixture(tuple(states), own, weights, correction, held_out)
 
-    def _predict(self, progress: Progress, known: np.ndarray, entries: np.ndarray) -> np.ndarray:
-        """Return what a mixture says of some entries, with weights found on known ones."""
-        weights = fit_weights(*self._evidence(progress, [known]))
+    def _predict(self, progress: Progress, weights: np.ndarray, entries: np.ndarray) -> np.ndarray:
+        """Return what the tracks with these weights say of some entries."""
         if not self._last:  # in folds, tracks that were given up have predicted some labels too
             weights = weights * [track.name in progress.kept for track in self.tracks]
         judged = progress.judged[:, entries]
         shares = weights[:, None] * judged.any(2)  # 0 where a track was not asked
         return np.asarray((shares[..., None] * judged).sum(0) / shares.sum(0)[:, None])
 
-    def _fit_correction(self, progress: Progress, known: np.ndarray) -> np.ndarray | None:
+    def _fit_correction(
+        self, progress: Progress, weights: np.ndarray, known: np.ndarray
+    ) -> np.ndarray | None:
         if not self._correction:
             return None
         labels = self.classes[known], self.label_weights[known]
-        return fit_correction(self._predict(progress, known, known), *labels, self._correction)
+        return fit_correction(self._predict(progress, weights, known), *labels, self._correction)
 
     def _held_out(self, progress: Progress) -> HeldOutLabels:
         """Return what mixtures say of the labels that judge.
@@ -349,13 +350,14 @@ class Rounds:
         nodes, place, times = np.unique(self.nodes, return_inverse=True, return_counts=True)
         mixed, fold = np.zeros((len(nodes), progress.judged.shape[2])), np.zeros_like(nodes)
         n_labels, is_one_training = len(self.nodes), not self._last
-        parts = [np.arange(k, n_labels, 5) for k in range(min(5, n_labels))]
-        parts = parts if is_one_training else self.entries
+        fifths = [np.arange(k, n_labels, 5) for k in range(min(5, n_labels))]
+        parts = fifths if is_one_training else self.entries
         for number in reversed(range(len(parts))):  # the first fold of a label is kept
             own = parts[number]
             others = np.flatnonzero(~np.isin(self.nodes, self.nodes[own]))
-            predicted = self._predict(progress, others, own)
-            mixed[place[own]] += correct(predicted, self._fit_correction(progress, others))
+            weights = fit_weights(*self._evidence(progress, [others]))
+            correction = self._fit_correction(progress, weights, others)
+            mixed[place[own]] += correct(self._predict(progress, weights, own), correction)
             fold[place[own]] = 0 if is_one_training else number
         classes = np.zeros_like(nodes)
         classes[place] = self.classes

@@ -396,13 +396,8 @@ _LITERAL = FitSettings(
 PRESETS = {"default": _DEFAULT, "paper": _PAPER, "literal": _LITERAL}
 
 
-SETTING_NAMES = (
-    "scaling",
-    "correction",
-    "tracks",
-    *field_names(GraphSettings),
-    *field_names(HeadSettings),
-)
+_OF_TRACKS = (*field_names(GraphSettings), *field_names(HeadSettings))
+SETTING_NAMES = ("scaling", "correction", "tracks", *_OF_TRACKS)
 
 
 def check_setting_name(name: str) -> None:
