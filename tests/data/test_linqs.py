@@ -74,12 +74,12 @@ def test_terror_attack_has_two_graphs_and_listed_classes(tmp_path):
         read_data(tmp_path, graph="loc_orgs")
 
 
-def write_relations(folder, n_nodes=8):
+def write_relations(folder, n_nodes=10):
     classes = [name.lower() for name in RELATIONS]
     for number, name in enumerate(RELATIONS):
         order = np.roll(np.arange(n_nodes), number)  # the four files need not agree on the order
         lines = [
-            f"r{k}\t{k % 2}\t{k % 3 % 2}\t{'' if k % 4 == number else 'non-'}{classes[number]}\n"
+            f"r{k}\t{k % 2}\t{k % 3 % 2}\t{'' if k % 5 == number else 'non-'}{classes[number]}\n"
             for k in order
         ]
         (folder / f"TerroristRel_{name}.nodes").write_text("".join(lines))
@@ -90,7 +90,7 @@ def write_relations(folder, n_nodes=8):
 def test_four_files_with_one_class_each_become_one_set(tmp_path):
     write_relations(tmp_path)
     data = read_terrorists_rel(tmp_path)
-    assert data.labels.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert data.labels.tolist() == [0, 1, 2, 3, -1, 0, 1, 2, 3, -1]
     assert data.n_edges == 2
     assert data.ids is None  # the published ids name people
     assert "1 other ids" in data.provenance["edges left out"]

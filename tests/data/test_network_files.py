@@ -91,6 +91,9 @@ def test_an_absurd_number_of_declared_values_is_refused(tmp_path, monkeypatch):
     (tmp_path / "g.graphml").write_text(f"{NS}{keys}<graph>{nodes}</graph></graphml>")
     with pytest.raises(DataFormatError, match="sensible size"):
         read_network(tmp_path / "g.graphml")
+    one = keys[: keys.index("</key>") + len("</key>")]  # one value a node is no absurd number
+    (tmp_path / "g.graphml").write_text(f"{NS}{one}<graph>{nodes}</graph></graphml>")
+    assert read_network(tmp_path / "g.graphml").n_nodes == 3000
 
 
 def test_text_that_xml_cannot_hold_is_refused_and_nothing_is_written(small, tmp_path):

@@ -1,10 +1,16 @@
 import pytest
 
-from glnn.engine.callbacks import (
-    show_progress,
-)
+from glnn.engine.callbacks import Progress, ProgressLog, show_progress
 
 # Callbacks
+
+
+def test_a_log_of_the_progress_stops_no_training():
+    seen = []
+    log = ProgressLog(seen.append)
+    log.on_stage_begin("far", 10)
+    assert not log.on_epoch_end("far", {"epoch": 3})
+    assert seen == [Progress("far", 0, 10), Progress("far", 4, 10)]
 
 
 def test_the_bar_is_full_at_the_end_and_stays_where_a_fit_failed(monkeypatch):
@@ -29,7 +35,7 @@ def test_the_bar_is_full_at_the_end_and_stays_where_a_fit_failed(monkeypatch):
         assert callbacks == bars == []
     with show_progress([], 20, is_shown=True) as (log,):
         log.on_stage_begin("fold 1 of 2, far", 10)
-        log.on_epoch_end("far", {"epoch": 3})
+        assert not log.on_epoch_end("far", {"epoch": 3})  # which would stop the training
         assert (bars[0].n, bars[0].text) == (4, "glnn: fold 1 of 2")
         log.on_stage_begin("fold 2 of 2, far", 10)
         assert bars[0].n == 10

@@ -60,6 +60,15 @@ CLASSES = np.concatenate([np.arange(80) % 2, [2]])
 PROBLEM = NodeProblem(np.eye(81), None, CLASSES, np.arange(81))
 
 
+def test_a_note_says_of_classes_with_fewer_labels_than_folds_that_one_is_always_hidden():
+    few = np.append(CLASSES[:80], [2, 2])  # two labels of the last class, in five folds
+    names = np.array(["a", "b", "c"])
+    for labels, is_said in ((few, True), (CLASSES % 2, False)):
+        one = NodeProblem(np.eye(len(labels)), None, labels, np.arange(len(labels)), n_classes=3)
+        told = judge(one, lambda hidden, c=labels: 0.05 + 0.85 * np.eye(3)[c], names).notes
+        assert any("fewer labels than folds" in note for note in told) == is_said
+
+
 def oracle(hidden):
     return 0.05 + 0.85 * np.eye(3)[CLASSES]
 
