@@ -23,7 +23,7 @@ def blobs(
     centres.
     """
     how: Any = {"n_features": n_features, "separation": separation, "seed": seed}
-    data = block_model(n_nodes, n_classes, **how)
+    data = block_model(n_nodes, n_classes, degree=0, **how)
     note = {"generated": f"blobs, separation {separation:g}, seed {seed}"}
     return data.replace(graph=None, name="blobs", provenance=note)
 
