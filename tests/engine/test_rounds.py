@@ -103,6 +103,12 @@ def test_a_correction_finds_classes_that_are_mistaken_for_each_other():
     assert log_loss(corrected, classes) < log_loss(new, classes) - 0.1
 
 
+@pytest.mark.parametrize("variance", [1e-300, 1e6])
+def test_a_correction_with_any_prior_and_few_labels_is_a_distribution(variance):
+    found = fit_correction(np.full((1, 4), 0.25), np.zeros(1, np.int64), np.ones(1), variance)
+    np.testing.assert_allclose(correct(np.eye(4), found).sum(1), 1)
+
+
 def test_a_correction_is_the_minimum_of_its_loss():
     rng = np.random.default_rng(0)
     probabilities, classes, each = (

@@ -78,6 +78,11 @@ def test_no_labels_leave_every_bit(drawn):
     assert found.apply(raw) is raw
 
 
+def test_one_label_is_enough_for_a_calibration(drawn):
+    found = fit_calibration(drawn().probabilities[:1], np.zeros(1, np.int64))
+    assert found.n_labels == 1 and np.isfinite(found.confidence_error)
+
+
 def test_shares_that_labels_prove_are_kept_and_no_class_is_impossible():
     shares = shrink_class_shares(np.array([800, 200, 0]))
     np.testing.assert_allclose(shares, [0.8, 0.2, 0.0], atol=5e-3)

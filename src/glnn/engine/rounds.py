@@ -18,6 +18,7 @@ With validation nodes, their labels then correct the classes of the mixture, see
 :func:`fit_correction`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -96,8 +97,8 @@ def fit_correction(
     known, identity = torch.from_numpy(classes), torch.eye(n_classes + 1, n_classes).double()
     # The columns of logarithms resemble each other, so L-BFGS takes its steps in coordinates in
     # which the curvature is about the same in all directions.
-    gram = (inputs.T * each) @ inputs / n_classes
-    basis = torch.linalg.cholesky((gram + torch.eye(n_classes + 1) / variance).inverse())
+    gram = variance * (inputs.T * each) @ inputs / n_classes + torch.eye(n_classes + 1)
+    basis = math.sqrt(variance) * torch.linalg.cholesky(gram.inverse())
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
         change = basis @ torch.from_numpy(flat).view_as(identity)

@@ -221,7 +221,7 @@ class FitSettings:
         if name == "scaling":
             return dataclasses.replace(self, scaling=value)
         if name == "correction":
-            return dataclasses.replace(self, correction=check_number(name, value, low=0))
+            return dataclasses.replace(self, correction=check_number(name, value, low=0, high=1e6))
         if name in field_names(HeadSettings):
             learning = any(track.learns for track in (*self.tracks, *self.no_graph))
             return self.map_tracks(

@@ -102,7 +102,8 @@ def fit_calibration(
         return float(weights @ calibrate(parameters).max(1) / n_labels)
 
     best = minimize(loss, _PRIOR_MEAN, method="L-BFGS-B", bounds=_BOUNDS).x
-    scores, slope = approx_fprime(best, log_likelihood), approx_fprime(best, confidence)
+    scores = np.atleast_2d(approx_fprime(best, log_likelihood))  # SciPy flattens a single row
+    slope = approx_fprime(best, confidence)
     information = scores.T @ (weights[:, None] * scores) + np.diag(_PRIOR_DEVIATION**-2)
     error = np.sqrt(slope @ np.linalg.solve(information, slope))
     found = float(best[0]), float(expit(best[1]))
