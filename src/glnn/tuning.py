@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from glnn._utils import check_choice, check_integer, import_optional
 from glnn.data.arguments import as_fit_arguments
-from glnn.data.files import lock_folder, quote_path, write_error
+from glnn.data.files import lock_folder, quote_path, wrap_write_errors
 from glnn.estimator import GLNNClassifier, encode_features
 from glnn.evaluation import evaluate, evaluation_digest, make_node_problem
 from glnn.exceptions import DataFormatError, OutputError
@@ -92,6 +92,8 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         The result of the search, a :class:`Trials`.
     best_estimator_
         The estimator with the best parameters, fitted to all labels.
+    label_distributions_
+        Its class probabilities of the training rows.
     """
 
     def __init__(
@@ -121,12 +123,8 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         best = self._with_params(self.trials_.params)
         self.best_estimator_ = best.fit(X, y, graph, validation)
         self.classes_ = self.best_estimator_.classes_
+        self.label_distributions_ = self.best_estimator_.label_distributions_
         return self
-
-    @property
-    def label_distributions_(self) -> np.ndarray:
-        """Class probabilities of the training rows."""
-        return np.asarray(self.best_estimator_.label_distributions_)
 
     def predict(self, X: Any, links: Any = None) -> np.ndarray:
         """Return the most probable label of each row."""
@@ -159,8 +157,8 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
                     # number of completed trials alone. Further workers draw other parameters.
                     seed = self.random_state + n_done if is_first else None
                     study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=5)
-                    trial = study.ask()
-                    params = {name: _suggest(trial, name, part) for name, part in space.items()}
+                    trial = study.ask({name: _distribution(part) for name, part in space.items()})
+                    params = trial.params
                     study.tell(trial, value := self._value(params, given))
                 else:  # the unchanged estimator
                     value = self._value(params, given)
@@ -202,11 +200,9 @@ def _open_storage(path: Path) -> Any:
     """Return Optuna's storage in an SQLite file, which is created if necessary."""
     optuna, errors = import_optional("optuna"), import_optional("sqlalchemy.exc")
     url = import_optional("sqlalchemy").URL.create("sqlite", database=str(path))
-    try:
+    with wrap_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("ab").close()
-    except OSError as error:
-        raise write_error(path, error) from error
     waiting = {"connect_args": {"timeout": 60}}  # seconds, for other workers
     for _ in range(_N_ATTEMPTS):
         try:
@@ -221,7 +217,7 @@ def _open_storage(path: Path) -> Any:
     )
 
 
-def _suggest(trial: Any, name: str, part: Range) -> Any:
-    if part.whole:
-        return trial.suggest_int(name, int(part.low), int(part.high), log=part.log)
-    return trial.suggest_float(name, part.low, part.high, log=part.log)
+def _distribution(part: Range) -> Any:
+    optuna = import_optional("optuna.distributions")
+    kind = optuna.IntDistribution if part.whole else optuna.FloatDistribution
+    return kind(part.low, part.high, log=part.log)

@@ -32,8 +32,8 @@ def named_network(order):
 
 @pytest.mark.parametrize("order", [NAMES, NAMES[::-1], ["cy", "ann", "dan", "bob"]])
 def test_a_network_is_matched_by_name_whatever_its_order(order):
-    found = as_fit_arguments(PEOPLE, [0, 1, -1, -1], named_network(order))
-    assert np.array_equal(found.graph.toarray(), PATH)
+    _, _, graph, _ = as_fit_arguments(PEOPLE, [0, 1, -1, -1], named_network(order))
+    assert np.array_equal(graph.toarray(), PATH)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_what_pandas_calls_missing_is_unlabelled(labels, plain):
 
 def test_labels_with_the_names_of_the_rows_in_another_order_are_refused():
     labels = pd.Series([0, 1, 0, 1], index=NAMES)
-    assert as_fit_arguments(PEOPLE, labels).y.tolist() == [0, 1, 0, 1]
-    assert as_fit_arguments(PEOPLE, labels.reset_index(drop=True)).y.tolist() == [0, 1, 0, 1]
+    assert as_fit_arguments(PEOPLE, labels)[1].tolist() == [0, 1, 0, 1]
+    assert as_fit_arguments(PEOPLE, labels.reset_index(drop=True))[1].tolist() == [0, 1, 0, 1]
     with pytest.raises(InputError, match=r"y\.loc\[X\.index\]"):
         as_fit_arguments(PEOPLE, labels[::-1])
 
@@ -116,20 +116,20 @@ def test_tensors_with_gradients_are_detached():
     pairs = torch.tensor([[0, 1], [1, 2]])
     found = as_fit_arguments(x, torch.tensor([0, 1, -1]), pairs, torch.tensor([1]))
     assert all(isinstance(part, np.ndarray) for part in found)
-    assert found.x.tolist() == [[2, 2]] * 3
+    assert found[0].tolist() == [[2, 2]] * 3
     sparse = as_fit_arguments(torch.eye(3).to_sparse(), [0, 1, -1], torch.eye(3).to_sparse())
-    assert sp.issparse(sparse.x)
-    assert sp.issparse(sparse.graph)
+    assert sp.issparse(sparse[0])
+    assert sp.issparse(sparse[2])
 
 
 def test_pyg_data_brings_features_labels_graph_and_split(small):
     pytest.importorskip("torch_geometric")
     data = to_pyg(small)
-    found = as_fit_arguments(data)
-    assert np.array_equal(sp.csr_matrix(found.x).toarray(), small.features.toarray())
-    assert (found.graph != small.graph).nnz == 0
-    assert list(found.validation) == [3]
-    assert found.y.tolist() == ["a", "b", "", "b", "", ""]  # test labels are not shown
+    x, y, graph, validation = as_fit_arguments(data)
+    assert np.array_equal(sp.csr_matrix(x).toarray(), small.features.toarray())
+    assert (graph != small.graph).nnz == 0
+    assert list(validation) == [3]
+    assert y.tolist() == ["a", "b", "", "b", "", ""]  # test labels are not shown
 
 
 # Names of the rows

@@ -163,7 +163,7 @@ def test_with_validation_nodes_each_fold_is_fitted(blobs, do_run, tmp_path):
         "fold 2 of 3",
         "fold 3 of 3",
     ]
-    assert Progress("classifier 1", 1, 0) in seen
+    assert seen.count(Progress("classifier 1", 1, 3)) == 4  # the fit and three folds
     evaluation = run.results.evaluation
     assert run.model.held_out_ is evaluation.held_out
     assert np.isin(evaluation.held_out.hidden_nodes, parts["train"]).all()

@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -203,10 +203,7 @@ The same command again resumes the search; several at once, with one --out, shar
 
 @opt.with_options
 def tune(
-    name: str,
-    columns: Any,
-    labels: Path | None = None,
-    graph: Path | None = None,
+    source: Any,
     labels_per_class: int | None = None,
     preset: Annotated[str, typer.Option(help="default or paper.")] = "default",
     epochs: int | None = None,
@@ -223,18 +220,17 @@ def tune(
     """Search for parameters by cross-validation, and evaluate the search by nested folds."""
     from glnn.estimator import GLNNClassifier
     from glnn.exceptions import InputError
-    from glnn.report.sources import Source
     from glnn.report.tune_run import SETTINGS, run_tuning
     from glnn.tuning import TunedClassifier
 
     if nested == 1:
         raise InputError("--nested must be 0 or at least 2, got 1.")
-    reading = columns.replace(drop_constant=True, needs_label=True)
-    source = Source(name, labels, graph, reading, labels_per_class=labels_per_class, seed=seed)
+    reading = source.options.replace(drop_constant=True, needs_label=True)
+    source = replace(source, options=reading, labels_per_class=labels_per_class, seed=seed)
     start: Any = {"preset": preset, "n_epochs": epochs, "device": device, "calibrate": None}
     how: Any = {"n_trials": trials, "goal": goal, "folds": folds, "random_state": seed}
     search = TunedClassifier(GLNNClassifier(**start, random_state=seed), **how)
-    folder = out or Path("runs") / f"{Path(name).stem}-tuning-{seed}"
+    folder = out or Path("runs") / f"{Path(source.name).stem}-tuning-{seed}"
     console = Console(quiet=quiet)
 
     def print_line(line: str) -> None:

@@ -10,8 +10,6 @@ from rich.table import Table
 
 from glnn.cli import options as opt
 
-_OUT_HELP = "File to write; its suffix is the format: npz, csv, graphml, ..."
-
 app = typer.Typer(help="List, describe, fetch and convert data sets.", no_args_is_help=True)
 
 
@@ -31,18 +29,11 @@ def list_sets() -> None:
 
 @app.command()
 @opt.with_options
-def info(
-    name: Annotated[str, typer.Argument(help="A data set's name, or a file or folder of data.")],
-    columns: Any,
-    labels: Path | None = None,
-    graph: Path | None = None,
-) -> None:
+def info(source: Any) -> None:
     """Describe a data set: sizes, classes, split, homophily, origin and licence."""
     from glnn.data.files import one_line
     from glnn.data.formats import iter_summary
-    from glnn.report.sources import Source
 
-    source = Source(name, labels, graph, columns)
     data = source.data
     question = source.suggest_label() if data.n_classes == 0 else None
     if question is not None:
@@ -75,25 +66,20 @@ def fetch(
 @app.command()
 @opt.with_options
 def convert(
-    source: Annotated[str, typer.Argument(metavar="IN", help="File, folder or data set's name.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help=_OUT_HELP)],
-    columns: Any,
-    labels: Path | None = None,
-    graph: Path | None = None,
+    source: Any,
+    target: Path,
     overwrite: bool = False,
 ) -> None:
     """Convert data to another format, which is given by the suffix of OUT."""
     from glnn.data import write_data
     from glnn.data.table_files import edge_table_path
     from glnn.exceptions import InputError
-    from glnn.report.sources import Source
 
     for path in (target, edge_table_path(target)):
         if path.exists() and not overwrite:
             raise InputError(f"{path} must not exist, got a file. Replace it with --overwrite.")
-    found = Source(source, labels, graph, columns)
-    data = found.data
-    for note in found.notes:
+    data = source.data
+    for note in source.notes:
         typer.echo(note)
     write_data(data, target)
     typer.echo(f"{data.n_nodes} nodes and {data.n_edges} edges in {target}")

@@ -145,11 +145,8 @@ glnn fit people.csv --labels jobs.csv --graph friends.csv --set on_unknown=drop"
 
 @opt.with_options
 def fit(
-    name: str,
-    columns: Any,
+    source: Any,
     settings: Any,
-    labels: Path | None = None,
-    graph: Path | None = None,
     labels_per_class: int | None = None,
     folds: int | None = None,
     rivals: str = "auto",
@@ -171,22 +168,20 @@ def fit(
     """Predict a label for every row; write predictions, verdict, learned graph and report."""
     from glnn._utils import check_integer
     from glnn.exceptions import InputError
-    from glnn.report.sources import Source
 
     check_integer("--seed", seed, low=0)
-    how = columns.replace(drop_constant=True, needs_label=True)
+    how = source.options.replace(drop_constant=True, needs_label=True)
     how = how.replace(group_column=group, time_column=time_column)
     split: Any = {"labels_per_class": labels_per_class, "seed": seed}
-    source = Source(name, labels, graph, how, **split)
+    source = dataclasses.replace(source, options=how, **split)
     if "WORLD_SIZE" not in os.environ:  # several processes read only their rows
         _ = source.split  # its errors come before PyTorch is imported, which takes seconds
     from glnn.distributed import join_processes
     from glnn.report.run import FitOptions, Run
     from glnn.report.tune_run import TunedSettings, read_settings
 
-    found = TunedSettings(preset, {})
-    if preset.endswith(".json"):
-        found = read_settings(Path(preset))
+    is_file = preset.endswith(".json")
+    found = read_settings(Path(preset)) if is_file else TunedSettings(preset, {})
     params = {**found.params, **settings} | ({} if epochs is None else {"n_epochs": epochs})
     if folds == 1:
         raise InputError("--folds must be 0 or at least 2, got 1.")

@@ -88,25 +88,16 @@ app.command()(commands.doctor)
 add_commands(app)
 
 
-def _show_version(wanted: bool) -> bool:
-    if wanted:
+@app.callback(invoke_without_command=True)
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Label all rows of a table from a few known labels, and say how far to trust the answer."""
+    if version:
         from glnn import __version__
 
         typer.echo(f"glnn {__version__}")
         raise typer.Exit
-    return wanted
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
-    """Label all rows of a table from a few known labels, and say how far to trust the answer."""
 
 
 def main(args: Sequence[str] | None = None) -> int:

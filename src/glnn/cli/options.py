@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -114,6 +115,11 @@ OPTIONS: dict[str, Any] = {
     ),
     "as_json": _output("--json", help="Print JSON."),
     # of single commands
+    "info name": typer.Argument(help="A data set's name, or a file or folder of data."),
+    "convert name": typer.Argument(metavar="IN", help="File, folder or data set's name."),
+    "convert target": typer.Argument(
+        metavar="OUT", help="File to write; its suffix is the format: npz, csv, graphml, ..."
+    ),
     "report out": typer.Option(help="The HTML file; by default report.html in the run folder."),
     "export to": typer.Option(help="graphml, gexf, csv, npz or parquet.", show_default=False),
     "export out": typer.Option(help="Folder of the files; by default export in the run folder."),
@@ -145,6 +151,10 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+# The options that a parameter ``source`` stands for beside the table's, their types and defaults
+_FILES: dict[str, Any] = {"name": (str, inspect.Parameter.empty)}
+_FILES |= dict.fromkeys(("labels", "graph"), (Path | None, None))
+
 # The options that a parameter ``columns`` stands for, and their types
 _ONE = ("id_column", "label_column", "sheet", "source_column", "target_column", "weight_column")
 _TABLE: dict[str, Any] = dict.fromkeys(_ONE, str | None)
@@ -152,7 +162,7 @@ _TABLE |= dict.fromkeys(("features", "drop", "kinds", "na", "settings"), list[st
 _AUTO = ("encode", "missing")  # these are "auto" unless given, all others are None
 _TABLE |= dict.fromkeys(_AUTO, str)
 
-_SPECIAL = ("columns", "settings")  # parameters of commands that are no single option
+_SPECIAL = ("source", "columns", "settings")  # parameters of commands that are no single option
 
 # Table options of --set; the last one is true or false, the others are text.
 _READING = ("delimiter", "decimal", "encoding", "on_unknown", "exact_labels")
@@ -164,12 +174,14 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     ``OPTIONS`` has the name of the command before that of an option which is its alone.
 
     A parameter ``columns`` stands for all table options and ``--set``; the command receives a
-    :class:`glnn.data.TableOptions`. A parameter ``settings`` receives what ``--set`` says of the
-    fit.
+    :class:`glnn.data.TableOptions`. A parameter ``source`` stands for these and for the files; the
+    command receives a :class:`glnn.report.sources.Source`. A parameter ``settings`` receives what
+    ``--set`` says of the fit.
     """
     own, kind = inspect.signature(command).parameters, inspect.Parameter.KEYWORD_ONLY
-    table = _TABLE if "columns" in own else {}
-    hints = {n: (p.annotation, p.default) for n, p in own.items() if n not in _SPECIAL}
+    table = _TABLE if {"source", "columns"} & own.keys() else {}
+    hints = _FILES if "source" in own else {}
+    hints = hints | {n: (p.annotation, p.default) for n, p in own.items() if n not in _SPECIAL}
     hints |= {n: (hint, "auto" if n in _AUTO else None) for n, hint in table.items()}
     parameters = []
     for name, (hint, default) in hints.items():
@@ -189,6 +201,11 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             chosen |= {"kinds": parse_kinds(chosen["kinds"] or ()), "na": chosen["na"] or ()}
             given |= {"settings": settings} if "settings" in own else {}
             given["columns"] = TableOptions(**chosen)
+        if "source" in own:
+            from glnn.report.sources import Source
+
+            files = [given.pop(name) for name in (*_FILES, "columns")]
+            given["source"] = Source(*files)
         command(**given)
 
     functools.update_wrapper(wrapper, command)

@@ -5,7 +5,7 @@ Nodes of a graph are matched with the rows of the features by name.
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -87,20 +87,14 @@ def find_row(node: int | str, names: np.ndarray | None) -> int:
 
 # Features, labels and graph
 
-
-class FitArguments(NamedTuple):
-    """Arguments of ``fit`` as plain arrays, not yet checked."""
-
-    x: Any  # features
-    y: Any  # labels
-    graph: Any = None
-    validation: Any = None  # rows for choosing the epoch
+# names of nodes; sources and targets, as positions in these; weights if any
+NamedEdges = tuple[list[Any], np.ndarray, np.ndarray, np.ndarray | None]
 
 
 def as_fit_arguments(
     x: Any, y: Any = None, graph: Any = None, validation: Any = None, ids: Any = None
-) -> FitArguments:
-    """Convert the arguments of ``fit`` to plain arrays.
+) -> tuple[Any, Any, Any, Any]:
+    """Return features, labels, graph and validation nodes of a fit as plain arrays, not checked.
 
     ``x`` may be ``None`` if there is only a graph. It may also be a :class:`NodeData` or PyG
     ``Data``; then labels, graph, validation nodes and ids that are not given are taken from it,
@@ -126,7 +120,7 @@ def as_fit_arguments(
     if graph is not None:
         n_nodes = features.shape[0] if hasattr(features, "shape") else len(np.asarray(features))
         graph = align_graph(graph, names, n_nodes)
-    return FitArguments(features, convert_labels(y), graph, _to_numpy(validation))
+    return features, convert_labels(y), graph, _to_numpy(validation)
 
 
 def convert_features(x: Any) -> Any:
@@ -165,12 +159,26 @@ def align_graph(graph: Any, ids: Sequence[Any] | np.ndarray | None, n_nodes: int
     graph is returned unchanged.
     """
     if _is_from_package(graph, "networkx"):
-        return _align_edges(*edges_from_networkx(graph), ids, n_nodes)
-    if isinstance(graph, pd.DataFrame):
-        return _align_frame(graph, ids, n_nodes)
-    if _is_from_package(graph, "torch_geometric"):
+        nodes, source, target, weights = edges_from_networkx(graph)
+    elif isinstance(graph, pd.DataFrame):
+        if _is_square_table(graph):
+            rows = match_node_names(list(graph.index), ids, n_nodes)
+            columns = match_node_names(list(graph.columns), ids, n_nodes)
+            matrix = np.zeros((n_nodes, n_nodes))
+            matrix[np.ix_(rows, columns)] = graph.to_numpy(dtype=np.float64)
+            return matrix
+        nodes, source, target, weights = _edges_from_frame(graph, ids, n_nodes)
+    elif _is_from_package(graph, "torch_geometric"):
         raise InputError("graph must not be PyG data, got some. Give all of it: fit(data).")
-    return _to_numpy(graph)
+    else:
+        return _to_numpy(graph)
+    rows = match_node_names(nodes, ids, n_nodes)
+    n_loops = int((source == target).sum())
+    if n_loops:
+        warnings.warn(
+            f"graph has {n_loops} self loops; they are dropped.", GraphWarning, stacklevel=3
+        )
+    return symmetric_from_pairs(rows[source], rows[target], n_nodes, weights).astype(np.float64)
 
 
 def _unpack_record(x: Any, y: Any, graph: Any, validation: Any) -> tuple[Any, ...]:
@@ -188,24 +196,6 @@ def _unpack_record(x: Any, y: Any, graph: Any, validation: Any) -> tuple[Any, ..
         rows = splits.get("val") if validation is None else validation
         return data.features, y, data.graph if graph is None else graph, rows
     return x, y, graph, validation
-
-
-def _align_edges(
-    nodes: Sequence[Any],
-    source: np.ndarray,
-    target: np.ndarray,
-    weights: np.ndarray | None,
-    ids: Sequence[Any] | np.ndarray | None,
-    n_nodes: int,
-) -> sp.csr_matrix:
-    """Return the graph between the rows; ``source`` and ``target`` are positions in ``nodes``."""
-    rows = match_node_names(nodes, ids, n_nodes)
-    n_loops = int((source == target).sum())
-    if n_loops:
-        warnings.warn(
-            f"graph has {n_loops} self loops; they are dropped.", GraphWarning, stacklevel=4
-        )
-    return symmetric_from_pairs(rows[source], rows[target], n_nodes, weights).astype(np.float64)
 
 
 def match_node_names(
@@ -233,31 +223,27 @@ def match_node_names(
     return rows
 
 
-def _align_frame(
-    frame: pd.DataFrame, ids: Sequence[Any] | np.ndarray | None, n_nodes: int
-) -> sp.csr_matrix | np.ndarray:
-    """Return the graph of a frame, either a list of edges or a square table of weights."""
-    names = [str(name).strip().lower() for name in frame.columns]
-    is_list = set(names) & set(SOURCE_NAMES) and set(names) & set(TARGET_NAMES)
+def _is_square_table(frame: pd.DataFrame) -> bool:
+    """Whether a frame is a square table of weights, and not a list of edges."""
+    names = {str(name).strip().lower() for name in frame.columns}
+    is_list = names & set(SOURCE_NAMES) and names & set(TARGET_NAMES)
     is_square = set(map(str, frame.index)) == set(map(str, frame.columns))
-    if not is_list and is_square and frame.shape[0] == frame.shape[1]:
-        rows = match_node_names(list(frame.index), ids, n_nodes)
-        columns = match_node_names(list(frame.columns), ids, n_nodes)
-        matrix = np.zeros((n_nodes, n_nodes))
-        matrix[np.ix_(rows, columns)] = frame.to_numpy(dtype=np.float64)
-        return matrix
+    return not is_list and is_square and frame.shape[0] == frame.shape[1]
+
+
+def _edges_from_frame(
+    frame: pd.DataFrame, ids: Sequence[Any] | np.ndarray | None, n_nodes: int
+) -> NamedEdges:
+    """Return nodes, sources, targets and weights, as :func:`edges_from_networkx` does."""
     known = {str(name) for name in (range(n_nodes) if ids is None else ids)}
     i, j, w, notes = find_edge_columns("graph", frame, known)
     if notes:
         warnings.warn("; ".join(notes), GraphWarning, stacklevel=4)
-    ends = pd.concat([frame.iloc[:, i], frame.iloc[:, j]])
-    codes, nodes = pd.factorize(ends)
+    codes, nodes = pd.factorize(pd.concat([frame.iloc[:, i], frame.iloc[:, j]]))
     if (codes < 0).any():
         raise InputError("graph must name two ends for every edge, got a missing one.")
     weights = None if w is None else check_weights(frame.iloc[:, w])
-    return _align_edges(
-        list(nodes), codes[: len(frame)], codes[len(frame) :], weights, ids, n_nodes
-    )
+    return list(nodes), codes[: len(frame)], codes[len(frame) :], weights
 
 
 def _is_from_package(value: Any, package: str) -> bool:
@@ -279,7 +265,7 @@ def _to_numpy(value: Any) -> Any:
 # networkx and PyTorch Geometric; the libraries are imported only when used
 
 
-def edges_from_networkx(network: Any) -> tuple[list[Any], np.ndarray, np.ndarray, np.ndarray]:
+def edges_from_networkx(network: Any) -> NamedEdges:
     """Return nodes, sources, targets and weights; ends are positions in the list of nodes.
 
     An edge without a weight has weight 1.
@@ -322,13 +308,16 @@ def from_pyg(graph: Any) -> NodeData:
     ``y``, ``edge_index``, ``edge_weight``, one-dimensional masks, ``class_names`` and ``node_ids``
     are used if present.
     """
-    features = _to_numpy(getattr(graph, "x", None))
+
+    def get(name: str) -> Any:
+        return _to_numpy(getattr(graph, name, None))
+
+    features, labels, pairs, weights = map(get, ("x", "y", "edge_index", "edge_weight"))
     if features is None:
         raise InputError("graph must have features x, got none. Use an identity matrix.")
     n_nodes = features.shape[0]
-    labels = _to_numpy(getattr(graph, "y", None))
     labels = np.full(n_nodes, -1) if labels is None else labels.reshape(-1)
-    masks = {key: _to_numpy(getattr(graph, f"{key}_mask", None)) for key in SPLIT_KEYS}
+    masks = {key: get(f"{key}_mask") for key in SPLIT_KEYS}
     splits = {key: np.flatnonzero(mask) for key, mask in masks.items() if mask is not None}
     if any(masks[key].ndim != 1 for key in splits):
         raise InputError(
@@ -336,13 +325,11 @@ def from_pyg(graph: Any) -> NodeData:
             "Choose one: data.train_mask = data.train_mask[:, 0]."
         )
     fields: dict[str, Any] = {"splits": splits}
-    if getattr(graph, "class_names", None) is not None:
+    if get("class_names") is not None:
         fields["class_names"] = tuple(str(label) for label in graph.class_names)
-    if getattr(graph, "node_ids", None) is not None:
+    if get("node_ids") is not None:
         fields["ids"] = np.asarray(graph.node_ids)
-    pairs = _to_numpy(getattr(graph, "edge_index", None))
     if pairs is not None:
-        weights = _to_numpy(getattr(graph, "edge_weight", None))
         checked = None if weights is None else check_weights(weights.reshape(-1))
         fields["edges"] = symmetric_from_pairs(pairs[0], pairs[1], n_nodes, checked)
     return NodeData.from_arrays(features, labels, name="pyg", **fields)

@@ -156,12 +156,6 @@ def read_edge_list(path: str | Path) -> tuple[sp.csr_matrix, list[str]]:
     return symmetric_from_pairs(rows[::2], rows[1::2], len(index), weights), list(index)
 
 
-def _read_columns(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
-    if table_suffix(path) in TABLE_SUFFIXES:
-        return _read_edge_table(path, index, options)
-    return _read_edge_text(path, index, options)
-
-
 def _read_edge_table(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
     first = read_first_row(path, options)
     if len(first) < 2:
@@ -259,27 +253,26 @@ def _extract_columns(
     if w is None:
         return source, target, None
     weights = to_numbers(frame.iloc[:, w])
-    if weights is None:
-        raise DataFormatError(
-            f"the weight column of {quote_path(path)} must hold numbers, got text. Correct it, or "
-            "leave the weights out with --weight none."
-        )
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if bad.size:
-        raise DataFormatError(
-            f"weights of {quote_path(path)} must be finite and at least 0, got "
-            f"{weights[bad[0]]:g} for edge {int(bad[0]) + 1}. Correct it, or leave the weights out "
-            "with --weight none."
-        )
-    return source, target, weights
+    got = "text"
+    if weights is not None:
+        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if not bad.size:
+            return source, target, weights
+        got = f"{weights[bad[0]]:g} for edge {bad[0] + 1}"
+    raise DataFormatError(
+        f"weights of {quote_path(path)} must be finite numbers of at least 0, got {got}. "
+        "Correct it, or leave the weights out with --weight none."
+    )
 
 
-def _read_edge_text(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
-    """Read lines of words, split at tabs if any, else at blanks; # and % start a comment.
+def _read_columns(path: Path, index: Mapping[str, int], options: TableOptions) -> EdgeColumns:
+    """Read a table, or lines of words, split at tabs if any, else at blanks.
 
-    The line may end with ``{}``, as networkx writes it, and the first one may have names. A file
-    without tabs and blanks is read as a table.
+    # and % start a comment. The line may end with ``{}``, as networkx writes it, and the first one
+    may have names. A file without tabs and blanks is read as a table.
     """
+    if table_suffix(path) in TABLE_SUFFIXES:
+        return _read_edge_table(path, index, options)
     check_file(path)
     with wrap_parse_errors(path, "edge list"):
         lines = [line for line in read_text(path).splitlines() if line.strip()]

@@ -204,7 +204,8 @@ def fit_column(where: str, column: pd.Series, name: str, options: TableOptions) 
     """
     na, wanted = tuple(options.na), options.kinds.get(name)
     column, code = empty_cells(column, na), ColumnCode(name, na=na)
-    numbers = None if _is_categorical(column) else to_numbers(column)
+    is_categorical = isinstance(column.dtype, pd.CategoricalDtype)
+    numbers = None if is_categorical else to_numbers(column)
     is_guessed = wanted is None and options.encode == "auto" and numbers is not None
     if is_guessed:
         code, numbers = _empty_sentinels(code, numbers)
@@ -219,7 +220,7 @@ def fit_column(where: str, column: pd.Series, name: str, options: TableOptions) 
     if is_guessed and _is_code(name, column, numbers):
         wanted = "category"
         code = dataclasses.replace(code, note=f"read as codes, not as numbers; {change}")
-    if wanted == "category" or _is_categorical(column):
+    if wanted == "category" or is_categorical:
         return _fit_text(where, column, code, options)
     if numbers is None or wanted in ("dmy", "mdy"):
         return _fit_cells(where, column, code, options)
@@ -257,10 +258,6 @@ def _as_option(name: str, kind: str) -> str:
 
 def _leave_out(code: ColumnCode, why: str) -> ColumnCode:
     return dataclasses.replace(code, kind="left out", note=why)
-
-
-def _is_categorical(column: pd.Series) -> bool:
-    return isinstance(column.dtype, pd.CategoricalDtype)
 
 
 def _why_left_out(name: str, column: pd.Series, numbers: np.ndarray | None) -> str:
@@ -356,18 +353,15 @@ def _fit_numbers(
 ) -> ColumnCode:
     narrow = to_float32(numbers)
     bad, gaps = np.isinf(narrow), np.isnan(narrow)
-    start = f"column {quote(code.name)} of {where} must hold finite numbers, got"
-    drop = f"leave the column out with drop (--drop {quote(code.name)})."
-    if options.missing == "error" and bad.any():
-        row = int(np.flatnonzero(bad)[0])
+    if options.missing == "error" and (bad | gaps).any():
+        row = int(np.flatnonzero(bad if bad.any() else gaps)[0])
+        got, advice = quote(numbers[row]), "Correct it"
+        if not bad.any():
+            got = "an empty cell"
+            advice = "Fill gaps with missing='median' or 'indicator' (--missing median)"
         raise DataFormatError(
-            f"{start} {quote(numbers[row])} in row {row + 1}. Correct it, or {drop}"
-        )
-    if options.missing == "error" and gaps.any():
-        more = f" ({gaps.sum():,} in all)" if gaps.sum() > 1 else ""
-        raise DataFormatError(
-            f"{start} an empty cell in row {np.flatnonzero(gaps)[0] + 1}{more}. Fill gaps with "
-            f"missing='median' or 'indicator' (--missing median), or {drop}"
+            f"column {quote(code.name)} of {where} must hold finite numbers, got {got} in row "
+            f"{row + 1}. {advice}, or leave the column out with drop (--drop {quote(code.name)})."
         )
     if bad.any():
         said = f"{bad.sum():,} infinite or too large numbers read as gaps"

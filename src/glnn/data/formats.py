@@ -160,8 +160,7 @@ def is_graph_only(data: NodeData) -> bool:
     """Whether a record has only a graph: no labels, no split, the identity as features."""
     if data.graph is None or data.splits or data.feature_names is not None or data.labelled.size:
         return False
-    identity = sp.identity(data.n_nodes, dtype=data.features.dtype, format="csr")
-    return bool(data.features.shape == identity.shape and (data.features != identity).nnz == 0)
+    return are_equal(data.features, sp.identity(data.n_nodes, format="csr"))
 
 
 # Records by name, and their summary

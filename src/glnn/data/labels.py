@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
+from sklearn.utils import column_or_1d
 
 from glnn._utils import check_indices, check_integer
 from glnn.data.arguments import convert_labels
@@ -33,12 +33,7 @@ def encode_targets(y: Any, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """
     labels = as_labels(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected; its only column is taken.",
-            DataConversionWarning,
-            stacklevel=3,
-        )
-        labels = labels[:, 0]
+        labels = column_or_1d(labels, warn=True)
     if labels.shape != (n_nodes,):
         raise InputError(
             f"y must have one label for each of the {n_nodes} rows of X, got shape {labels.shape}. "

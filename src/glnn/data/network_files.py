@@ -139,29 +139,25 @@ def write_network(data: NodeData, path: Path) -> None:
         if splits[row]:
             values["split"] = splits[row]
         network.add_node(check_xml_text(node), **values)
-    if data.graph is not None:
-        _add_edges(network, data.graph, [str(node) for node in data.node_ids])
-    write_network_file(network, path)
-
-
-def _add_edges(network: Any, graph: sp.csr_matrix, names: Sequence[Any]) -> None:
-    """Add the edges of a symmetric matrix to a networkx graph whose nodes have these names."""
-    links = extract_links(graph)
-    ends = zip(links.row.tolist(), links.col.tolist(), links.data.tolist())
-    network.add_weighted_edges_from((names[i], names[j], w) for i, j, w in ends)
+    write_network_file(network, path, data.graph)
 
 
 def write_network_graph(path: Path, graph: Any, ids: Sequence[object] | np.ndarray) -> None:
     """Write an undirected weighted graph as GraphML or GEXF, by the suffix."""
     network = import_optional("networkx").Graph()
-    names = [check_xml_text(node) for node in ids]
-    network.add_nodes_from(names)
-    _add_edges(network, graph, names)
-    write_network_file(network, path)
+    network.add_nodes_from(check_xml_text(node) for node in ids)
+    write_network_file(network, path, graph)
 
 
-def write_network_file(network: Any, path: Path) -> None:
-    """Write a networkx graph as GraphML or GEXF, by the suffix, atomically."""
+def write_network_file(network: Any, path: Path, graph: sp.csr_matrix | None = None) -> None:
+    """Write a networkx graph as GraphML or GEXF, by the suffix, atomically.
+
+    The edges of a symmetric matrix ``graph`` between its nodes, in their order, are added first.
+    """
+    if graph is not None:
+        links, names = extract_links(graph), list(network)
+        ends = zip(links.row.tolist(), links.col.tolist(), links.data.tolist())
+        network.add_weighted_edges_from((names[i], names[j], w) for i, j, w in ends)
     networkx, out = import_optional("networkx"), io.BytesIO()
     is_gexf = path.suffix.lower() == ".gexf"
     (networkx.write_gexf if is_gexf else networkx.write_graphml_xml)(network, out)

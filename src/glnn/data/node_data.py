@@ -438,24 +438,14 @@ def _check_integers(name: str, values: Any) -> np.ndarray:
 
 
 def _graph_from_edges(edges: Any, n_nodes: int) -> sp.csr_matrix | None:
-    if edges is None:
-        return None
-    if sp.issparse(edges):
-        return sp.csr_matrix(edges)
+    if edges is None or sp.issparse(edges):
+        return edges
     array = check_array("edges", edges)
     if array.size == 0:
         return sp.csr_matrix((n_nodes, n_nodes), dtype=np.float32)
-    if array.shape == (n_nodes, n_nodes) and array.dtype.kind in "fiub":
-        return sp.csr_matrix(array)
-    if array.ndim != 2 or 2 not in array.shape or array.dtype.kind not in "iu":
-        raise InputError(
-            f"edges must be a 2 x E or E x 2 array of node numbers or an n x n matrix, got dtype "
-            f"{array.dtype} and shape {array.shape}. Number the nodes from 0."
-        )
-    from glnn.graph.convert import as_edge_index  # torch only when needed
+    from glnn.graph.convert import as_adjacency  # torch only when needed
 
-    source, target = as_edge_index("edges", array)
-    return symmetric_from_pairs(source, target, n_nodes)
+    return as_adjacency(array, n_nodes)
 
 
 def are_equal(left: sp.csr_matrix | None, right: sp.csr_matrix | None) -> bool:

@@ -139,12 +139,11 @@ class NpzFile:
         """Read the entries ``start:stop`` of an array for which :meth:`can_read_slices` holds."""
         self._check(name, kinds, 1)
         header, member = self.headers[name], self._zip.getinfo(name + ".npy")
-        with wrap_parse_errors(self.path, "npz"), self.path.open("rb") as file:
-            file.seek(member.header_offset + 26)  # the local header ends with two lengths
-            lengths = np.fromfile(file, dtype="<u2", count=2)
+        with wrap_parse_errors(self.path, "npz"):  # the local header ends with two lengths
+            lengths = np.fromfile(self.path, "<u2", 2, offset=member.header_offset + 26)
             begin = member.header_offset + 30 + int(lengths.sum()) + header.offset
-            file.seek(begin + start * header.dtype.itemsize)
-            return np.fromfile(file, dtype=header.dtype, count=stop - start)
+            begin += start * header.dtype.itemsize
+            return np.fromfile(self.path, header.dtype, stop - start, offset=begin)
 
     @property
     def digest(self) -> str:

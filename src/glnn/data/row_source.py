@@ -4,6 +4,7 @@ Uncompressed npz files and Parquet tables are read from disk; other formats are 
 """
 
 import hashlib
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -27,19 +28,19 @@ from glnn.exceptions import DataFormatError
 
 
 class RecordSource:
-    """A record in memory, read by rows."""
+    """A record in memory, read by rows; sources of files hold it with empty features."""
 
     def __init__(self, data: NodeData, report: TableReport | None = None) -> None:
-        self.data, self.report = data, report
+        self.data, self.report = data, report  # how a table's columns became features
 
-    @property
+    @cached_property
     def record(self) -> NodeData:
         """The record with empty features and without its graph."""
         return self.data.replace(features=empty_features(*self.data.features.shape), graph=None)
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """SHA-256 of the arrays."""
+        """SHA-256 of the data."""
         found = hashlib.sha256(repr(self.data.class_names).encode())
         for matrix in (self.data.features, self.data.graph):
             if matrix is not None:
@@ -57,14 +58,12 @@ class RecordSource:
         return None if self.data.graph is None else self.data.graph[rows]
 
 
-class NpzSource:
+class NpzSource(RecordSource):
     """A data set in an npz file with uncompressed features, which are read by rows.
 
     Labels, ids, row starts and edges are read once; values and columns of the features are read
     for the requested rows.
     """
-
-    report = None  # not a table
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -76,7 +75,7 @@ class NpzSource:
             grow = grow and len(self._starts) == shape[0] + 1
             if not grow or sizes != {(int(self._starts[-1]),)}:
                 raise DataFormatError("row starts of a CSR matrix must grow from 0 to its size.")
-            self.record = read_record(file, empty_features(*shape))
+            super().__init__(read_record(file, empty_features(*shape)))
             self._pairs, self._weights = read_pairs(file)
             self.digest = file.digest
 
@@ -103,7 +102,7 @@ class NpzSource:
         return symmetric_from_pairs(source, target, n_nodes, kept)[start:stop]
 
 
-class ParquetSource:
+class ParquetSource(RecordSource):
     """A table in a Parquet file, whose features are read by rows.
 
     ``labels_path`` is a table of ids and labels and ``graph_path`` an edge list between ids; both
@@ -122,16 +121,11 @@ class ParquetSource:
         names = parse_column_names(self.path, self._file.schema_arrow.names)
         n_rows = int(self._file.metadata.num_rows)
         columns = names, self._read_column, n_rows
-        record, self.report = build_table_data(
-            self.path, labels_path, graph_path, *columns, options
-        )
-        self.record, self._graph = record.replace(graph=None), record.graph
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the file."""
+        data, report = build_table_data(self.path, labels_path, graph_path, *columns, options)
+        super().__init__(data, report)
+        self._encoder = report.encoder
         with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            self.digest = hashlib.file_digest(file, "sha256").hexdigest()
 
     def features(self, rows: slice) -> sp.csr_matrix:
         """Read the features of some rows; only row groups with these rows are read, one by one."""
@@ -142,28 +136,19 @@ class ParquetSource:
             low, high = max(start, begin), min(stop, end)
             if low < high:
                 with wrap_parse_errors(self.path, "Parquet"):
-                    names = list(self.report.encoder.names)
+                    names = list(self._encoder.names)
                     frame = arrow_to_frame(self._file.read_row_group(group, names))
                 part = frame.iloc[low - begin : high - begin]
-                blocks.append(self.report.encoder.transform(part, quote_path(self.path), low))
+                blocks.append(self._encoder.transform(part, quote_path(self.path), low))
             begin = end
         return sp.csr_matrix(sp.vstack(blocks, format="csr"))
-
-    def graph_rows(self, rows: slice) -> sp.csr_matrix | None:
-        """Return some rows of the graph, or ``None`` without one."""
-        return None if self._graph is None else self._graph[rows]
 
     def _read_column(self, name: str) -> pd.Series:
         with wrap_parse_errors(self.path, "Parquet"):
             return arrow_to_frame(self._file.read(columns=[name]))[name]
 
 
-# The data of a fit, read by rows: ``record`` holds labels, ids and names of all rows, with empty
-# features and without the graph; ``report`` says how a table's columns became features.
-RowSource = RecordSource | NpzSource | ParquetSource
-
-
-def open_source(path: str | Path, options: TableOptions = DEFAULT_OPTIONS) -> RowSource:
+def open_source(path: str | Path, options: TableOptions = DEFAULT_OPTIONS) -> RecordSource:
     """Return the row source of a file of any format of :func:`glnn.data.read_data`."""
     found = open_rows(Path(path), options, find_edge_table(Path(path)))
     return RecordSource(read_data(path, options=options)) if found is None else found
@@ -171,7 +156,7 @@ def open_source(path: str | Path, options: TableOptions = DEFAULT_OPTIONS) -> Ro
 
 def open_rows(
     path: Path, options: TableOptions, graph_path: Path | None, labels_path: Path | None = None
-) -> NpzSource | ParquetSource | None:
+) -> RecordSource | None:
     """Return the source of a file that can be read by rows; ``None`` for any other.
 
     These are Parquet tables, to which edges and labels of other files belong, and npz files with

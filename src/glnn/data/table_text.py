@@ -39,12 +39,6 @@ from glnn.exceptions import DataFormatError, InputError
 
 # Options
 
-# The types admit any text: values of the command line are checked in ``TableOptions``.
-OnUnknown = Literal["error", "drop"] | str
-Encode = Literal["error", "onehot", "auto"] | str
-Missing = Literal["error", "median", "indicator", "auto"] | str
-Decimal = Literal[".", ","] | str
-
 KINDS = ("number", "category", "dmy", "mdy")  # the last two are dates, by the order of their parts
 
 
@@ -56,9 +50,9 @@ class TableOptions:
     label_column: str | None = None  # by default ``label`` if there is one
     group_column: str | None = None  # group of each row, for the folds of an evaluation
     time_column: str | None = None  # time of each row, for the same
-    on_unknown: OnUnknown = "error"  # for labels and edges of ids without features
-    encode: Encode = "auto"  # text and dates
-    missing: Missing = "auto"  # missing cells of numbers and dates
+    on_unknown: str = "error"  # or "drop": labels and edges of ids without features
+    encode: str = "auto"  # text and dates: "error", "onehot" or "auto"
+    missing: str = "auto"  # missing numbers and dates: "error", "median", "indicator" or "auto"
     kinds: Mapping[str, str] = field(default_factory=dict)  # one of KINDS by column, not guessed
     na: Sequence[str] = ()  # further cells that mean missing
     exact_labels: bool = False  # "unknown" is a class, and so are labels that differ in case
@@ -67,7 +61,7 @@ class TableOptions:
     drop_constant: bool = False  # leave out columns with one value only
     needs_label: bool = False  # refuse a table without a label column, and suggest one
     delimiter: str | None = None  # one character or "tab"; detected: comma, semicolon, tab, pipe
-    decimal: Decimal | None = None  # "." or ","; the other one may separate groups of 3 digits
+    decimal: str | None = None  # "." or ","; the other one may separate groups of 3 digits
     encoding: str | None = None  # a codec; detected: byte order mark, UTF-8, else Windows-1252
     sheet: str | None = None  # of a workbook; by default the first
     source_column: str | None = None  # of an edge list; by default found by name and content

@@ -102,7 +102,9 @@ class Run:
         if options.device == "cuda" and "LOCAL_RANK" in os.environ:  # a GPU for each process
             options = dataclasses.replace(options, device=f"cuda:{os.environ['LOCAL_RANK']}")
         self.source, self.options, self.peers, self.out = source, options, peers, out
-        self._checkpoint = checkpoint
+        self._has_own_state = checkpoint is None and peers.size == 1
+        self._state = checkpoint
+        self._n_folds = options.folds or N_FOLDS
         self._lock: WriterLock | None = None
         self.results: Results | None = None  # in process 0, after the fit
         self.left_out: tuple[str, ...] = ()  # files that could not be written, and why
@@ -114,6 +116,8 @@ class Run:
             self.options.check()
             name = f"{safe_file_name(self.source.data.name)}-{self.options.preset}"
             self.folder = self.out or Path("runs") / f"{name}-{self.options.seed}"
+            if self._has_own_state:
+                self._state = state_folder(self.folder)
             _ = self.source.split, self.source.local_rows
             if self.peers.rank == 0:
                 self._lock = prepare_folder(self.folder, overwrite=overwrite, resume=resume)
@@ -124,18 +128,6 @@ class Run:
     def is_finished(self) -> bool:
         """Whether the folder has a finished run, so that there is nothing to resume."""
         return self._has_own_state and is_finished(self.folder)
-
-    @property
-    def _has_own_state(self) -> bool:
-        return self._checkpoint is None and self.peers.size == 1
-
-    @property
-    def _state(self) -> Path | None:
-        return state_folder(self.folder) if self._has_own_state else self._checkpoint
-
-    @property
-    def _n_folds(self) -> int:
-        return self.options.folds or N_FOLDS
 
     @property
     def n_hidden_folds(self) -> int:
@@ -227,6 +219,10 @@ class Run:
             n_epochs = options.count_epochs(has_graph=data.graph is not None, n_folds=0)
             on_progress(Progress(stage, 0, n_epochs if stage.startswith("fold") else 0))
 
+        def report_epoch(event: Progress) -> None:  # the folds are the only stages
+            if event.epoch:
+                on_progress(event)
+
         more: Any = {"rivals": options.rivals, "random_state": options.seed, "watch": report}
         if not self.has_estimate:
             return self._evaluate_test(seconds, report) if split.test.size else None
@@ -237,7 +233,7 @@ class Run:
             data.features,
             self.source.visible_labels,
             data.graph,
-            options.make_estimator(callbacks=[_EpochLog(on_progress)]),
+            options.make_estimator(callbacks=[ProgressLog(report_epoch)]),
             self._n_folds,
             validation=split.val if split.val.size else None,
             groups=None if table is None else table.groups,
@@ -322,13 +318,6 @@ class Run:
             remove_state(self.folder, only_empty=True)
         if self._lock is not None:
             self._lock.release()
-
-
-class _EpochLog(ProgressLog):
-    """Report epochs only; the folds of an estimate are its stages."""
-
-    def on_stage_begin(self, stage: str, n_epochs: int) -> None:
-        """Do nothing."""
 
 
 # Graph of each round

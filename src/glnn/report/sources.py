@@ -13,7 +13,7 @@ from glnn.data import DATASETS, NodeData, Split, TableReport, make_split, read_t
 from glnn.data.datasets import BUILT_IN
 from glnn.data.files import quote, quote_path
 from glnn.data.formats import is_edge_list, is_edge_table, open_data
-from glnn.data.row_source import RecordSource, RowSource, open_rows
+from glnn.data.row_source import RecordSource, open_rows
 from glnn.data.splits import class_sizes
 from glnn.data.table_files import TABLE_SUFFIXES, find_edge_table
 from glnn.data.table_text import DEFAULT_OPTIONS, TableOptions, table_suffix
@@ -67,7 +67,7 @@ class Source:
         return find_edge_table(Path(self.name)) if self.is_table and self.graph is None else None
 
     @cached_property
-    def rows(self) -> RowSource:
+    def rows(self) -> RecordSource:
         """The data by rows: for several processes from the file if its format allows."""
         graph = None if self.no_graph else self.graph or self.adjacent_edge_file
         if not self.is_table:
@@ -87,9 +87,9 @@ class Source:
     def data(self) -> NodeData:
         """The data that were read; without feature values if there are several processes."""
         rows = self.rows
-        if not self.is_split and isinstance(rows, RecordSource):
+        if self.peers is None or self.peers.size == 1:
             return rows.data
-        if (self.peers is None or self.peers.rank == 0) and not self.no_graph:
+        if self.peers.rank == 0 and not self.no_graph:
             return rows.record.replace(graph=rows.graph_rows(slice(None)))
         return rows.record
 
@@ -139,7 +139,7 @@ class Source:
     @property
     def digest(self) -> str:
         """A hash of the data."""
-        return self.rows.digest if self.is_split else RecordSource(self.data).digest
+        return self.rows.digest
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@ import base64
 import dataclasses
 import hashlib
 import html
-import json
 import os
 import re
 from html.parser import HTMLParser
@@ -18,7 +17,6 @@ from glnn.report.page import charts
 from glnn.report.page.document import (
     PARTS,
     content_policy,
-    inline_json,
     inline_script,
     read_script,
     read_style,
@@ -95,13 +93,6 @@ def test_the_policy_names_the_digest_of_each_script():
 def test_a_script_that_would_end_its_element_is_refused(text):
     with pytest.raises(ValueError, match="must not contain"):
         inline_script(text)
-
-
-def test_json_on_the_page_has_no_sign_of_html_and_reads_back():
-    value = {"name": "</script><!-- & 'quoted'"}
-    text = inline_json(value)
-    assert not set(text) & set("<>&")
-    assert json.loads(text) == value
 
 
 def test_all_parts_are_in_the_script_and_ask_for_nothing():

@@ -31,7 +31,14 @@ def has_bokeh() -> bool:
 
 
 def chart_json(figure: Any, target: str) -> dict[str, Any]:
-    """Return a figure as JSON values that Bokeh's script shows in the element ``target``."""
+    """Return a figure as JSON values that Bokeh's script shows in the element ``target``.
+
+    Its legend is put above it.
+    """
+    if figure.legend:
+        legend = figure.legend[0]
+        legend.orientation, legend.ncols = "horizontal", 3
+        figure.add_layout(legend, "above")
     return dict(import_optional("bokeh.embed").json_item(figure, target))
 
 
@@ -54,7 +61,6 @@ def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
     _hover(figure, drawn, tips)
     figure.x_range.start, figure.x_range.end = 0, 1.02
     figure.y_range.start, figure.y_range.end = 0, 1.05
-    _legend_above(figure)
     return figure
 
 
@@ -84,8 +90,6 @@ def curves_chart(
             style = {"angle": np.pi / 2, "text_font_size": "11px", "x_offset": 14}
             figure.add_layout(models.Label(x=start, y=6, y_units="screen", text=stage, **style))
             start += len(next(iter(shown.values())))
-    if figure.legend:
-        _legend_above(figure)
     return figure
 
 
@@ -103,7 +107,6 @@ def trials_chart(search: Search) -> Any:
     style = {"color": GREY, "line_dash": "dashed", "legend_label": "the preset"}
     figure.line(places, preset, **style)
     _hover(figure, drawn, {"trial": "@trial", search.goal.replace("_", " "): "@value{0.0000}"})
-    _legend_above(figure)
     return figure
 
 
@@ -129,14 +132,7 @@ def bar_chart(
         drawn = figure.hbar(at, right=key, source=source, **style)
         number = "{0.0 %}" if percent else "{0,0.[000]}"
         _hover(figure, drawn, {"": "@name", words: f"@{key}{number}"})
-    _legend_above(figure)
     return figure
-
-
-def _legend_above(figure: Any) -> None:
-    legend = figure.legend[0]
-    legend.orientation, legend.ncols = "horizontal", 3
-    figure.add_layout(legend, "above")
 
 
 def shorten_names(names: Sequence[str], limit: int = 22) -> list[str]:

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import jinja2
 import numpy as np
 from jaxtyping import Float
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
 
 from glnn.data.files import safe_file_name, write_file
@@ -102,14 +102,6 @@ def inline_script(text: str) -> str:
     return plain
 
 
-def inline_json(value: Any) -> str:
-    r"""Return JSON with ``<``, ``>`` and ``&`` escaped, safe inside HTML."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
-
-
 def allow_breaks(name: str) -> Markup:
     """Return a name as HTML that may be broken after an underscore, a dot or a slash."""
     return Markup(re.sub(r"([_./])", r"\1<wbr>", str(escape(name))))
@@ -159,6 +151,7 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
     matrices = learning.pop("matrices")
     slices = find_slices(results)
     card = model_card(results, slices)
+    compact: Any = {"separators": (",", ":"), "allow_nan": False}
     words |= {"card": card_markdown(results, card), "name": safe_file_name(results.name)}
     words |= {"matrixNames": learning["matrix_names"], "matrixSide": matrices.shape[1]}
     return environment.get_template("page.html").render(
@@ -174,7 +167,7 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
         style=Markup(read_style()),
         chart_frames=frames,
         has_charts=bool(drawn),
-        charts=Markup(inline_json([chart_json(f.draw(), f.target) for f in drawn])),
+        charts=htmlsafe_json_dumps([chart_json(f.draw(), f.target) for f in drawn], **compact),
         scripts=[Markup(script) for script in scripts],
         policy=content_policy(scripts),
         data=encode_block(words, arrays | {"matrices": matrices}),
