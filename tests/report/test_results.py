@@ -1,6 +1,5 @@
 import csv
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,7 +150,7 @@ def test_rows_have_their_names_everywhere_and_after_loading_too(fitted, tmp_path
         found = collect_model_results(one, getattr(one, "_fitted_to", None))
         assert found.ids.tolist() == names == list(one.to_networkx())
         np.testing.assert_array_equal(found.labels, labels)
-        html = Path(one.report(tmp_path / "fit.html")).read_text(encoding="utf-8")
+        html = one.report(tmp_path / "fit.html").html
         assert html.startswith("<!DOCTYPE html>") and "28 labels, all used for training" in html
     shares = collect_model_results(model, model._fitted_to).terms.shares
     np.testing.assert_allclose(found.terms.shares, shares)

@@ -48,15 +48,9 @@ OPTIONS: dict[str, Any] = {
         metavar="VALUE", help="A cell value that means missing; repeatable.", show_default=False
     ),
     "sheet": _data(help="Sheet of a workbook; by default the first."),
-    "source_column": _data(
-        "--source", help="Column of the edge list where edges begin; by default recognised."
-    ),
-    "target_column": _data(
-        "--target", help="Column of the edge list where edges end; by default recognised."
-    ),
-    "weight_column": _data(
-        "--weight", help="Column of the edge list with weights, or none; by default recognised."
-    ),
+    "source_column": _data("--source", help="Source column of the edge list; by default found."),
+    "target_column": _data("--target", help="Target column of the edge list; by default found."),
+    "weight_column": _data("--weight", help="Weight column of the edge list; none: no weights."),
     "labels": _data(help="Table of ids and labels, if they are not in FILE."),
     "graph": _data(
         help="Edge list: source, target, optional weight; none ignores the graph of the data."
@@ -79,12 +73,10 @@ OPTIONS: dict[str, Any] = {
     ),
     "group": _evaluation(
         metavar="COLUMN",
-        help="Column of groups, such as patients: the folds hide all labels of a group together.",
+        help="Column of groups, such as patients: folds hide each as a whole.",
     ),
     "time_column": _evaluation(
-        "--time",
-        metavar="COLUMN",
-        help="Column of times: each fold is predicted from earlier labels.",
+        "--time", metavar="COLUMN", help="Column of times: folds are predicted from earlier labels."
     ),
     "preset": _method(
         help="default (most accurate), paper (the paper's objective, solved exactly), literal "
@@ -110,9 +102,7 @@ OPTIONS: dict[str, Any] = {
         "folder, until the run is finished. Several processes keep no state without it."
     ),
     "quiet": _output("--quiet", help="Print nothing but errors."),
-    "verbose": _output(
-        "--verbose", help="Also print the choices of the fit and the notes of the solver."
-    ),
+    "verbose": _output("--verbose", help="Also print choices of the fit and notes of the solver."),
     "as_json": _output("--json", help="Print JSON."),
     # of single commands
     "info name": typer.Argument(help="A data set's name, or a file or folder of data."),
@@ -126,18 +116,12 @@ OPTIONS: dict[str, Any] = {
     "compare runs": typer.Argument(metavar="RUN RUN...", help="Run folders of glnn fit."),
     "explain node": typer.Argument(metavar="ID", help="Id of a node.", show_default=False),
     "predict new": typer.Argument(
-        metavar="NEW.csv",
-        help="Table with the columns of the training data, found by name.",
-        show_default=False,
+        metavar="NEW.csv", help="Table with the columns of the training data.", show_default=False
     ),
     "predict links": typer.Option(help="Edge list between new ids and training ids."),
-    "predict out": typer.Option(
-        help="File for ids, labels and all probabilities; by default they are printed."
-    ),
+    "predict out": typer.Option(help="File for ids, labels and probabilities; else printed."),
     "tune trials": typer.Option(min=1, help="Number of settings to try; the first is the preset."),
-    "tune nested": typer.Option(
-        min=0, help="Outer folds, each with its own search; 0: no estimate."
-    ),
+    "tune nested": typer.Option(min=0, help="Outer folds, each with a search; 0: no estimate."),
     "tune goal": typer.Option(help="accuracy, balanced_accuracy, macro_f1 or log_loss."),
     "tune out": typer.Option(help="Folder of the search; by default runs/NAME-tuning-SEED."),
     "studio out": typer.Option(help="Folder of the session; by default runs/NAME-studio."),

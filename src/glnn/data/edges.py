@@ -5,12 +5,13 @@ import unicodedata
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn.data.files import check_file, quote, quote_path, read_text, wrap_parse_errors
+from glnn.data.files import check_file, quote, quote_path, quote_some, read_text, wrap_parse_errors
 from glnn.data.node_data import symmetric_from_pairs
 from glnn.data.table_files import NAMED_SUFFIXES, TABLE_SUFFIXES, read_first_row, read_frame
 from glnn.data.table_text import (
@@ -70,8 +71,7 @@ def match_ids(texts: Iterable[str], index: Mapping[str, int]) -> tuple[np.ndarra
 
 def describe_unknown(ids: Sequence[str]) -> str:
     """Return the number of unknown ids, and the first three."""
-    noun, more = "id" if len(ids) == 1 else "ids", ", ..." if len(ids) > 3 else ""
-    return f"{len(ids)} unknown {noun} ({', '.join(map(quote, ids[:3]))}{more})"
+    return f"{len(ids)} unknown {'id' if len(ids) == 1 else 'ids'} ({quote_some(ids)})"
 
 
 def refuse_unknown(path: Path, ids: Sequence[str], on_unknown: str, known: Iterable[str]) -> None:
@@ -169,16 +169,16 @@ def _read_edge_table(path: Path, index: Mapping[str, int], options: TableOptions
         select_text=lambda names: [name for k, name in enumerate(names) if k != weight],
         header=has_names,
     )
-    if not has_names and len(first) > 3:
+    columns: Any = 0, 1, weight, ()
+    if has_names:
+        columns = find_edge_columns(quote_path(path), frame, index, options)
+    elif len(first) > 3:
         raise DataFormatError(
             f"{quote_path(path)} must have two ids, or two ids and a weight, on every line, got "
             f"{len(first):,} columns without names. Turn a matrix into a list of edges; name the "
             "columns of a list."
         )
-    if not has_names:
-        return *_extract_columns(path, frame, 0, 1, weight), ()
-    i, j, weight, notes = find_edge_columns(quote_path(path), frame, index, options)
-    return *_extract_columns(path, frame, i, j, weight), notes
+    return _extract_columns(path, frame, *columns)
 
 
 def _is_header(first_row: Sequence[str], index: Mapping[str, int]) -> bool:
@@ -222,8 +222,8 @@ def find_edge_columns(
     i, j = ends
     if i is None or j is None or i == j:
         raise DataFormatError(
-            f"{where} must have two columns of ids, got {', '.join(map(quote, names[:8]))}. Name "
-            "them with --source and --target."
+            f"{where} must have two columns of ids, got {quote_some(names, 8)}. Name them "
+            "with --source and --target."
         )
     is_named = options.weight_column is not None
     if weight is not None and not is_named and plain[weight] not in WEIGHT_NAMES[:3]:
@@ -247,17 +247,17 @@ def _find_weight(names: Sequence[str], options: TableOptions) -> int | None:
 
 
 def _extract_columns(
-    path: Path, frame: pd.DataFrame, i: int, j: int, w: int | None
-) -> tuple[list[str], list[str], np.ndarray | None]:
+    path: Path, frame: pd.DataFrame, i: int, j: int, w: int | None, notes: tuple[str, ...] = ()
+) -> EdgeColumns:
     source, target = to_text(frame.iloc[:, i]), to_text(frame.iloc[:, j])
     if w is None:
-        return source, target, None
+        return source, target, None, notes
     weights = to_numbers(frame.iloc[:, w])
     got = "text"
     if weights is not None:
         bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if not bad.size:
-            return source, target, weights
+            return source, target, weights, notes
         got = f"{weights[bad[0]]:g} for edge {bad[0] + 1}"
     raise DataFormatError(
         f"weights of {quote_path(path)} must be finite numbers of at least 0, got {got}. "
@@ -291,4 +291,4 @@ def _read_columns(path: Path, index: Mapping[str, int], options: TableOptions) -
         return [], [], None, ()
     frame = pd.DataFrame(rows, dtype=object)
     weight = 2 if widths == {3} and options.weight_column != "none" else None
-    return *_extract_columns(path, frame, 0, 1, weight), ()
+    return _extract_columns(path, frame, 0, 1, weight)

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn.data.files import quote
+from glnn.data.files import quote, quote_some
 from glnn.data.node_data import to_float32
 from glnn.data.table_text import (
     DATE_FORMATS,
@@ -520,10 +520,9 @@ class TableEncoder:
         present = set(map(str, frame.columns))
         absent = [name for name in self.names if name not in present]
         if absent:
-            more = ", ..." if len(absent) > 3 else ""
             raise InputError(
                 f"{where} must have the columns of the training data, got none named "
-                f"{', '.join(map(quote, absent[:3]))}{more}."
+                f"{quote_some(absent)}."
             )
         frame = frame.set_axis(list(map(str, frame.columns)), axis=1)
         size = max(1, _BATCH_CELLS // max(1, len(self.feature_names)))

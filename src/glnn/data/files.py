@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,6 +35,11 @@ def quote(value: object, limit: int = 40) -> str:
     """Quote a value for a message: shortened, with unprintable characters escaped."""
     text = str(value)
     return repr(text if len(text) <= limit else text[: limit - 3] + "...")
+
+
+def quote_some(values: Sequence[object], most: int = 3) -> str:
+    """Quote the first values of a list for a message."""
+    return ", ".join(map(quote, values[:most])) + ", ..." * (len(values) > most)
 
 
 @contextlib.contextmanager

@@ -97,10 +97,9 @@ def split_labels(
     training set. Every class must keep at least one training label.
     """
     labelled = np.flatnonzero(encoded != UNLABELLED)
-    none = np.empty(0, dtype=np.int64)
-    held = none if validation is None else check_indices("validation", validation, len(encoded))
-    if (encoded[held] == UNLABELLED).any():
-        n_bad = int((encoded[held] == UNLABELLED).sum())
+    held = check_indices("validation", () if validation is None else validation, len(encoded))
+    n_bad = int((encoded[held] == UNLABELLED).sum())
+    if n_bad:
         raise InputError(f"validation must name labelled rows, got {n_bad} without a label.")
     train = np.setdiff1d(labelled, held)
     n_left = np.unique(encoded[train]).size

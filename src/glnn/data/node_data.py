@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._utils import check_array, check_features, check_indices
+from glnn._utils import check_array, check_choice, check_features, check_indices
 from glnn.data.files import one_line, quote
 from glnn.exceptions import DataFormatError, InputError
 
@@ -287,20 +287,13 @@ class NodeData:
 
     def _check_splits(self) -> Mapping[str, np.ndarray]:
         """Check that the parts of the split are disjoint and hold labelled nodes only."""
-        checked: dict[str, np.ndarray] = {}
-        for key, indices in self.splits.items():
-            if key not in SPLIT_KEYS:
+        checked = check_parts(self.splits, self.n_nodes)
+        for nodes in checked.values():
+            bad = nodes[self.labels[nodes] < 0]
+            if bad.size:
                 raise InputError(
-                    f"splits must have the keys {', '.join(SPLIT_KEYS)}; got {quote(key)}."
+                    f"splits must hold labelled nodes only, got node {bad[0]} without one."
                 )
-            nodes = np.sort(check_indices(f"splits[{key!r}]", indices, self.n_nodes))
-            checked[key] = freeze_array(nodes)
-        nodes = np.concatenate([np.empty(0, np.int64), *checked.values()])
-        if np.unique(nodes).size != nodes.size:
-            raise InputError("splits must be disjoint, got nodes in more than one of them.")
-        if (self.labels[nodes] < 0).any():
-            bad = int(nodes[self.labels[nodes] < 0][0])
-            raise InputError(f"splits must hold labelled nodes only, got node {bad} without one.")
         return MappingProxyType(checked)
 
     @classmethod
@@ -410,6 +403,20 @@ class NodeData:
             and self.splits.keys() == other.splits.keys()
             and all(np.array_equal(v, other.splits[k]) for k, v in self.splits.items())
         )
+
+
+def check_parts(parts: Mapping[str, Any], n_nodes: int) -> dict[str, np.ndarray]:
+    """Check that the parts of a split are disjoint; return them sorted and read-only."""
+    for key in parts:
+        check_choice("the name of a part of a split", key, SPLIT_KEYS)
+    checked = {
+        key: freeze_array(np.sort(check_indices(f"splits[{key!r}]", nodes, n_nodes)))
+        for key, nodes in parts.items()
+    }
+    nodes = np.concatenate([np.empty(0, np.int64), *checked.values()])
+    if np.unique(nodes).size != nodes.size:
+        raise InputError("splits must be disjoint, got nodes in more than one of them.")
+    return checked
 
 
 def _check_labels(labels: Any, n_nodes: int, n_classes: int) -> np.ndarray:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from glnn._utils import check_choice, check_indices, check_integer
+from glnn._utils import check_choice, check_integer
 from glnn.data.files import one_line, quote, read_text, write_file
-from glnn.data.node_data import SPLIT_KEYS, NodeData, freeze_array
+from glnn.data.node_data import SPLIT_KEYS, NodeData, check_parts
 from glnn.exceptions import DataFormatError, InputError
 
 N_VAL, N_TEST = 500, 1000
@@ -28,12 +28,8 @@ class Split:
     dataset: str = ""
 
     def __post_init__(self) -> None:
-        for key, nodes in self.as_dict().items():
-            nodes = np.sort(check_indices(key, nodes, 2**62))
-            object.__setattr__(self, key, freeze_array(nodes))
-        nodes = np.concatenate([self.train, self.val, self.test])
-        if np.unique(nodes).size != nodes.size:
-            raise InputError("a split must be disjoint, got nodes in more than one of its parts.")
+        for key, nodes in check_parts(self.as_dict(), 2**62).items():
+            object.__setattr__(self, key, nodes)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Split) and self.to_json() == other.to_json()

@@ -12,7 +12,15 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import did_you_mean, import_optional
-from glnn.data.files import atomic_write, check_file, one_line, quote, quote_path, wrap_parse_errors
+from glnn.data.files import (
+    atomic_write,
+    check_file,
+    one_line,
+    quote,
+    quote_path,
+    quote_some,
+    wrap_parse_errors,
+)
 from glnn.data.node_data import NodeData, extract_links
 from glnn.data.npz import open_zip
 from glnn.data.table_text import (
@@ -74,7 +82,7 @@ def read_sheet(path: Path, sheet: str | None = None, n_rows: int | None = None) 
             if sheet is not None and sheet not in names:
                 raise InputError(
                     f"--sheet must name a sheet of {quote_path(path)}, got {quote(sheet)}. It has "
-                    f"{', '.join(map(quote, names[:8]))}.{did_you_mean(sheet, names)}"
+                    f"{quote_some(names, 8)}.{did_you_mean(sheet, names)}"
                 )
             shown = [name for name in names if book.book[name].sheet_state == "visible"]
             chosen = (shown or names)[0] if sheet is None else sheet
@@ -82,11 +90,10 @@ def read_sheet(path: Path, sheet: str | None = None, n_rows: int | None = None) 
     if not len(cells):
         raise DataFormatError(
             f"{quote_path(path)} must have rows in the sheet {quote(chosen)}, got none; its sheets "
-            f"are {', '.join(map(quote, names[:8]))}. Name one with --sheet."
+            f"are {quote_some(names, 8)}. Name one with --sheet."
         )
     others = [name for name in names if name != chosen]
-    listed = ", ".join(map(quote, others[:3])) + ", ..." * (len(others) > 3)
-    note = f"table: read the sheet {quote(chosen)}; --sheet names another ({listed})"
+    note = f"table: read the sheet {quote(chosen)}; --sheet names another ({quote_some(others)})"
     cells.attrs["notes"] = [note] if others and sheet is None else []
     return cells
 

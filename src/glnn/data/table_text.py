@@ -33,6 +33,7 @@ from glnn.data.files import (
     check_file,
     quote,
     quote_path,
+    quote_some,
     wrap_parse_errors,
 )
 from glnn.exceptions import DataFormatError, InputError
@@ -499,7 +500,7 @@ def open_table(path: Path) -> Iterator[IO[bytes]]:
             if len(names) != 1:
                 raise DataFormatError(
                     f"{quote_path(path)} must hold one table, got {len(names)} files "
-                    f"({', '.join(map(quote, names[:3]))}). Unpack it, and name one of them."
+                    f"({quote_some(names)}). Unpack it, and name one of them."
                 )
             yield stack.enter_context(archive.open(names[0]))
         else:
@@ -568,14 +569,11 @@ def read_text_table(
         listed = list_names(f"table: read numbers {how} in", grouped or unclear)
         other = "," if decimal == "." else "."
         notes.append(f"{listed}; --set decimal={other} (decimal='{other}') changes that")
-    if layout.has_zeros:
-        numeric = [
-            name for name in map(str, frame) if pd.api.types.is_numeric_dtype(frame[name].dtype)
-        ]
-        if numeric:
-            raw = read(".", dtype="str", usecols=numeric)
-            codes = [n for n in numeric if raw[n].str.fullmatch(r"\s*0\d+\s*").any()]
-            frame = frame.assign(**{name: raw[name] for name in codes})
+    numeric = frame.select_dtypes("number").columns
+    if layout.has_zeros and len(numeric):
+        raw = read(".", dtype="str", usecols=numeric)
+        codes = [n for n in numeric if raw[n].str.fullmatch(r"\s*0\d+\s*").any()]
+        frame = frame.assign(**{name: raw[name] for name in codes})
     if layout.is_padded:
         texts = [name for name in map(str, frame) if _is_text(frame[name])]
         frame = frame.assign(**{name: frame[name].str.strip() for name in texts})
@@ -953,5 +951,4 @@ def find_column(
 
 def list_columns(names: Sequence[str]) -> str:
     """Return a sentence with the first columns of a table."""
-    more = ", ..." if len(names) > 8 else ""
-    return f" Its columns are {', '.join(map(quote, names[:8]))}{more}."
+    return f" Its columns are {quote_some(names, 8)}."

@@ -18,7 +18,7 @@ import pandas as pd
 from glnn._utils import did_you_mean
 from glnn.data.edges import describe_unknown, id_finder, match_ids, read_edges, refuse_unknown
 from glnn.data.encode import TableEncoder, fit_column, is_named_like_id, is_unique
-from glnn.data.files import quote, quote_path, wrap_parse_errors
+from glnn.data.files import quote, quote_path, quote_some, wrap_parse_errors
 from glnn.data.node_data import SPLIT_KEYS, NodeData, empty_features, ids_from_text, is_whole_number
 from glnn.data.table_files import read_first_row, read_frame, unescape_formula
 from glnn.data.table_text import (
@@ -441,8 +441,8 @@ def _read_labels(
         label = names[1 - names.index(id_column)]
     if label is None or label == id_column:
         raise InputError(
-            f"the label column of {where} must be named, got columns "
-            f"{', '.join(map(quote, names[:8]))}. Give label_column (--label)."
+            f"the label column of {where} must be named, got columns {quote_some(names, 8)}. "
+            "Give label_column (--label)."
         )
     plain = ((text, unescape_formula(text)) for text in to_text(frame[id_column]))
     texts = [other if other in index else text for text, other in plain]

@@ -58,7 +58,7 @@ def node_frame(results: Results) -> pd.DataFrame:
             "id": results.ids.astype(str).astype(object),
             "class": names[results.predictions],
             "probability": results.probabilities.max(1),
-            "given_label": np.where(results.seen, names[results.labels], ""),
+            "given_label": results.given_labels,
         }
     )
 

@@ -98,23 +98,18 @@ def _optimize(
         early = step < _N_EARLY
         if step == _N_EARLY:
             places = places + _JITTER * rng.standard_normal(places.shape)
-        pull = _attraction(affinities, rows, places) * (8.0 if early else 1.0)
-        gradient = pull - _repulsion(places) + _GRAVITY * places / n_nodes
+        # sum_j p_ij q_ij (y_i - y_j)
+        x, y = (place[affinities.indices] - place[rows] for place in places.T)
+        near = affinities.data / (1 + (x**2 + y**2))
+        pull = sp.csr_matrix((near, affinities.indices, affinities.indptr), shape=affinities.shape)
+        gradient = np.asarray(pull.sum(1)).reshape(-1, 1) * places - pull @ places
+        gradient = gradient * (8.0 if early else 1.0) - _repulsion(places)
+        gradient += _GRAVITY * places / n_nodes
         speed = (0.5 if early else 0.8) * speed - rate * gradient
         length = np.linalg.norm(speed, axis=1, keepdims=True)
         places = places + speed * np.minimum(1.0, 5.0 / np.maximum(length, 1e-12))
         places = places - places.mean(0)
     return places
-
-
-def _attraction(
-    affinities: sp.csr_matrix, rows: np.ndarray, places: Float[np.ndarray, "n 2"]
-) -> Float[np.ndarray, "n 2"]:
-    r"""Return :math:`\sum_j p_{ij} q_{ij} (y_i - y_j)`."""
-    x, y = (place[affinities.indices] - place[rows] for place in places.T)
-    near = affinities.data / (1 + (x**2 + y**2))
-    pull = sp.csr_matrix((near, affinities.indices, affinities.indptr), shape=affinities.shape)
-    return np.asarray(np.asarray(pull.sum(1)).reshape(-1, 1) * places - pull @ places)
 
 
 def _repulsion(places: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:

@@ -121,6 +121,11 @@ class Results:
         return self._mask(self.split.train, self.split.val)
 
     @property
+    def given_labels(self) -> np.ndarray:
+        """The name of each label that the fit has seen, empty text for other nodes."""
+        return np.where(self.seen, np.array(self.class_names, dtype=object)[self.labels], "")
+
+    @property
     def held_out(self) -> Bool[np.ndarray, "n"]:
         """Which nodes are predicted without their own label, though it is known."""
         hidden = () if self.evaluation is None else self.evaluation.held_out.hidden_nodes
@@ -318,7 +323,6 @@ def write_node_predictions(path: Path, results: Results) -> None:
     """Write one line a node, with its given label and whether the prediction was held out."""
     names, seen = np.array(results.class_names, dtype=object), results.seen
     classes = np.arange(len(names)) if results.classes is None else results.classes
-    given = np.where(seen, names[results.labels], "")
     held_out = np.where(results.held_out, "yes", "no")
     write_predictions(
         path,
@@ -326,7 +330,7 @@ def write_node_predictions(path: Path, results: Results) -> None:
         names[results.predictions].tolist(),
         results.probabilities[:, classes],
         names[classes].tolist(),
-        given=given.tolist(),
+        given=results.given_labels.tolist(),
         held_out=np.where(seen, held_out, "").tolist(),
         id_name=results.id_name,
         spreadsheet_safe=True,

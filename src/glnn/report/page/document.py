@@ -4,7 +4,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from markupsafe import Markup, escape
 
 from glnn.data.files import safe_file_name, write_file
 from glnn.estimator import GLNNClassifier
-from glnn.exceptions import InputError
 from glnn.quality.estimate import INTERVAL_NOTE
 from glnn.report.page.charts import (
     bokeh_script,
@@ -208,18 +207,9 @@ def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tupl
 
 @dataclass(frozen=True)
 class ReportPage:
-    """The page of a fit; a notebook shows it inline, and ``open`` takes it as a path."""
+    """The page of a fit; a notebook shows it inline."""
 
-    html: str
-    path: Path | None = None  # of the file, if it was written
-
-    def __fspath__(self) -> str:
-        if self.path is None:
-            raise InputError("the page must have been written to a file, got none: report(path).")
-        return str(self.path)
-
-    def __repr__(self) -> str:
-        return f"ReportPage({'not written' if self.path is None else str(self.path)!r})"
+    html: str = field(repr=False)
 
     def _repr_html_(self) -> str:
         rights = "allow-scripts allow-downloads"
@@ -236,7 +226,7 @@ def make_report(
 
     ``fitted_to`` are the arguments of its fit, or ``None`` for a loaded model.
     """
-    page = ReportPage(render(collect_model_results(model, fitted_to)), path)
+    page = ReportPage(render(collect_model_results(model, fitted_to)))
     if path is not None:
         write_file(path, page.html)
     return page
