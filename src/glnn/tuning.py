@@ -20,7 +20,6 @@ from glnn.exceptions import DataFormatError, OutputError
 from glnn.quality.folds import clone_with
 
 Goal = Literal["accuracy", "balanced_accuracy", "macro_f1", "log_loss"]
-TrialCallback = Callable[[int, float, dict[str, Any]], None]
 
 _N_ATTEMPTS = 50  # to open a storage that another worker is creating
 
@@ -106,7 +105,7 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         storage: str | Path | None = None,
         space: dict[str, Range] | None = None,
         random_state: int = 0,
-        watch: TrialCallback | None = None,
+        watch: Callable[[int, float, dict[str, Any]], None] | None = None,
     ) -> None:
         self.estimator = estimator
         self.n_trials = n_trials

@@ -247,9 +247,18 @@ def _fit_cells(
         return _leave_out(code, f"dates in several or unknown formats: {keep}")
     if options.encode == "auto":
         code = dataclasses.replace(code, note=_describe_half_numbers(column, name))
-    if options.encode == "error" or wanted is not None:
-        raise _text_column_error(where, column, name, is_date=form is not None)
-    return _fit_text(where, column, code, options)
+    if options.encode != "error" and wanted is None:
+        return _fit_text(where, column, code, options)
+    texts = to_text(column)
+    alone = pd.Series(texts, dtype=object)
+    known = (k for k, text in enumerate(texts) if text.strip() not in MISSING_MARKERS)
+    row = next((k for k in known if to_numbers(alone[[k]]) is None), 0)
+    what = "text: encode it" if form is None else "dates: turn them into numbers"
+    raise DataFormatError(
+        f"column {quote(name)} of {where} must hold finite numbers, got {quote(texts[row])} in "
+        f"row {row + 1}. It holds {what} with encode='auto' (the default), name it with --id or "
+        f"--label if it is one, or leave it out with drop (--drop {quote(name)})."
+    )
 
 
 def _as_option(name: str, kind: str) -> str:
@@ -418,22 +427,6 @@ def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOpt
     if options.drop_constant and len(counts) + bool(n_gaps) < 2:
         return _leave_out(code, "one value only")
     return dataclasses.replace(code, kind="category", values=tuple(sorted(counts)))
-
-
-def _text_column_error(
-    where: str, column: pd.Series, name: str, *, is_date: bool
-) -> DataFormatError:
-    """Return the error for a text column, with its first cell that is not a number."""
-    texts = to_text(column)
-    alone = pd.Series(texts, dtype=object)
-    known = (k for k, text in enumerate(texts) if text.strip() not in MISSING_MARKERS)
-    row = next((k for k in known if to_numbers(alone[[k]]) is None), 0)
-    what = "dates: turn them into numbers" if is_date else "text: encode it"
-    return DataFormatError(
-        f"column {quote(name)} of {where} must hold finite numbers, got {quote(texts[row])} in "
-        f"row {row + 1}. It holds {what} with encode='auto' (the default), name it with --id or "
-        f"--label if it is one, or leave it out with drop (--drop {quote(name)})."
-    )
 
 
 # All columns of a table

@@ -77,7 +77,8 @@ def _draw_nodes(axis: Any, results: Results, given_places: Float[np.ndarray, "n 
     for number, (name, (mark, colour)) in enumerate(zip(results.class_names, looks)):
         at = places[results.predictions[shown.chosen] == number]
         style = {"s": size, "color": colour, "marker": mark, "linewidths": 0, "zorder": 2}
-        axis.scatter(*at.T, label=_shorten(name), **style)
+        short = name if len(name) <= 18 else f"{name[:17]}…"
+        axis.scatter(*at.T, label=short.replace("$", r"\$"), **style)  # $ begins mathematics
     _mark_nodes(axis, results, shown.chosen, places, size)
     axis.margins(0.03)
     axis.set_aspect("equal")
@@ -122,9 +123,3 @@ def _draw_legend(figure: Any, axis: Any, results: Results) -> None:
     for handle in legend.legend_handles:
         handle.set_sizes([42])
         handle.set_alpha(1)
-
-
-def _shorten(name: str, limit: int = 18) -> str:
-    """Shorten a name for the legend, and escape $, which matplotlib reads as mathematics."""
-    plain = name.replace("$", r"\$")
-    return plain if len(plain) <= limit else plain[: limit - 1] + "…"

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -180,7 +180,8 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
 
 def reproduce_section(results: Results) -> dict[str, Any]:
     """Return facts on the run, its settings, and those that differ from the preset."""
-    settings, usual = flatten_settings(results.settings), dict(flatten_settings(results.preset))
+    settings = list(flatten_settings(results.settings))
+    usual = dict(flatten_settings(results.preset))
     changed = [
         (name, value, usual.get(name, "-")) for name, value in settings if usual.get(name) != value
     ]
@@ -189,17 +190,14 @@ def reproduce_section(results: Results) -> dict[str, Any]:
     return {"facts": {**facts, **seconds}, "settings": settings, "changed": changed}
 
 
-def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return nested settings as pairs of a dotted name and a value."""
-    pairs: list[tuple[str, str]] = []
+def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield nested settings as pairs of a dotted name and a value."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            pairs += flatten_settings(value, f"{prefix}{name}.")
-            continue
-        parts = value if isinstance(value, list | tuple) else [value]
-        text = "by default" if value is None else ", ".join(map(str, parts))
-        pairs.append((f"{prefix}{name}", text))
-    return pairs
+            yield from flatten_settings(value, f"{prefix}{name}.")
+        else:
+            parts = value if isinstance(value, list | tuple) else [value]
+            yield f"{prefix}{name}", "by default" if value is None else ", ".join(map(str, parts))
 
 
 # The page of a fitted classifier, which has no run folder
