@@ -29,7 +29,6 @@ from glnn.data.table_text import (
     TableOptions,
     check_cells,
     count_title_rows,
-    describe_names,
     drop_stray_rows,
     max_text_bytes,
     open_table,
@@ -60,10 +59,8 @@ def read_workbook(path: Path, options: TableOptions, header: bool) -> pd.DataFra
         cells = list(map(plain_text, frame.iloc[0]))
         names = list(parse_column_names(path, cells))
         frame = drop_stray_rows(frame.iloc[1:].set_axis(names, axis=1).infer_objects(), cells)
-        renamed, strays = frame.attrs["renamed"], frame.attrs["notes"]
-        own = frame.drop(columns=list(renamed))
-        notes = [*notes, *strays, *describe_names(dict(zip(names, cells)), own)]
-        frame = frame.rename(columns=renamed)
+        notes = [*notes, *frame.attrs["notes"]]
+        frame = frame.rename(columns=frame.attrs["renamed"])
     else:
         frame.columns = frame.columns.map(str)
     frame = frame.reset_index(drop=True).infer_objects()

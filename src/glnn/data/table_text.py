@@ -547,23 +547,19 @@ def read_text_table(
 
     frame = read(options.decimal or ".")
     decimal, unclear = options.decimal or detect_decimal(frame), list[str]()
-    floats = [name for name in names if pd.api.types.is_float_dtype(frame[name].dtype)]
+    floats = list(frame.select_dtypes("float").columns)
     if layout.delimiter == ";" and options.decimal is None and floats and decimal == ".":
         raw = read(".", dtype="str", usecols=floats)
         if all(raw[name].dropna().str.fullmatch(_THOUSANDS).all() for name in floats):
             decimal, unclear = ",", floats
     if decimal is None and layout.delimiter == ";":  # as in Europe
-        cells_of = {name: _present_cells(frame[name]) for name in names if name not in text}
-        unclear = [name for name, found in cells_of.items() if _are_grouped(found, ".")]
+        others = [name for name in map(str, frame) if name not in text]
+        unclear = [name for name in others if _are_grouped(_present_cells(frame[name]), ".")]
     decimal = decimal or ("," if unclear else ".")
     if decimal == "," and options.decimal is None:
         frame = read(",")
     frame, grouped = parse_grouped_numbers(_unquote_formulas(frame), decimal, text)
     notes, renamed = [*layout.notes, *frame.attrs.get("notes", ())], frame.attrs.get("renamed", {})
-    blank = [n for c, n in zip(cells, names) if header and not c.strip() and n != "id"]
-    empty = [name for name in blank if frame[name].isna().all()]  # delimiters at the end of lines
-    frame, above = frame.drop(columns=empty), dict(zip(names, cells))
-    notes += describe_names(above, frame.drop(columns=list(renamed))) if header else ()
     if (grouped or unclear) and options.decimal is None:
         how = f"with {quote(decimal)} as the decimal mark"
         listed = list_names(f"table: read numbers {how} in", grouped or unclear)
@@ -594,11 +590,12 @@ _TOTALS = ("total", "totals", "grand total", "sum", "summe", "gesamt", "average"
 
 
 def drop_stray_rows(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Leave out rows that hold no data; the others keep their index.
+    """Leave out rows and columns that hold no data; the other rows keep their index.
 
-    These are empty rows, rows that repeat ``names`` (the cells above the data), a second row of
-    names or units, a rule of dashes, and below the data a remark or totals. ``attrs["notes"]`` has
-    a line for each of them, and ``attrs["renamed"]`` names for columns with a second name.
+    These are columns without name and cells, empty rows, rows that repeat ``names`` (the cells
+    above the data), a second row of names or units, a rule of dashes, and below the data a remark
+    or totals. ``attrs["notes"]`` has a line for each of these rows and for odd names, and
+    ``attrs["renamed"]`` names for columns with a second name.
     """
     frame, notes = _drop_empty_and_repeated(frame, names)
     renamed, first = dict[str, str](), [""]
@@ -615,6 +612,10 @@ def drop_stray_rows(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     while len(frame) > 2 and frame.shape[1] > 2 and (stray := _describe_last_row(frame)):
         frame = frame.iloc[:-1]
         notes.append(f"table: left out the last row, {stray}")
+    blank = [one for cell, one in zip(names, map(str, frame)) if not cell.strip() and one != "id"]
+    cells = dict(zip(map(str, frame), names))
+    frame = frame.drop(columns=[one for one in blank if frame[one].isna().all()])
+    notes += describe_names(cells, frame.drop(columns=list(renamed)))
     frame.attrs |= {"notes": notes, "renamed": renamed}
     return frame
 

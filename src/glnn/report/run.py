@@ -180,7 +180,6 @@ class Run:
         )
         is_kept = not (self._has_own_state and options.settings().is_literal)
         features, graph = source.local_rows
-        report = source.report if hides else None
         seconds = {}
         with self._limit_threads():
             started = time.perf_counter()
@@ -190,10 +189,9 @@ class Run:
                 graph,
                 split.val if split.val.size else None,
                 folds=self._n_folds,
-                groups=None if report is None else report.groups,
-                times=None if report is None else report.times,
                 peers=self.peers,
                 checkpoint=self._state if is_kept else None,
+                **(source.fold_columns if hides else {}),
             )
             seconds["fit"] = time.perf_counter() - started
             self.model.row_names_ = source.data.ids
@@ -228,7 +226,6 @@ class Run:
             return self._evaluate_test(seconds, report) if split.test.size else None
         if self.model.folds_ is not None:
             return evaluate_fit(self.model, seconds=seconds, **more)
-        table = self.source.report
         evaluation = evaluate(
             data.features,
             self.source.visible_labels,
@@ -236,9 +233,8 @@ class Run:
             options.make_estimator(callbacks=[ProgressLog(report_epoch)]),
             self._n_folds,
             validation=split.val if split.val.size else None,
-            groups=None if table is None else table.groups,
-            times=None if table is None else table.times,
             checkpoint=None if self._state is None else self._state / "folds",
+            **self.source.fold_columns,
             **more,
         )
         self.model.set_calibration(evaluation.held_out)

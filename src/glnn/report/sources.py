@@ -119,6 +119,12 @@ class Source:
         return self.rows.report
 
     @property
+    def fold_columns(self) -> dict[str, Any]:
+        """Groups and times of the rows of a table, which say what folds hide together."""
+        report = self.report
+        return {} if report is None else {"groups": report.groups, "times": report.times}
+
+    @property
     def id_name(self) -> str:
         """The name of the id column in the user's table."""
         return (self.report and self.report.columns.id) or "id"

@@ -112,8 +112,8 @@ def _scaled(share: Interval, low: float, high: float) -> dict[str, Any]:
 
 def interval_scale(intervals: Sequence[Interval]) -> tuple[float, float]:
     """Return the bounds, in steps of ten percent, of a scale for all intervals."""
-    low = int(10 * min(one.low for one in intervals))
-    high = -int(-10 * max(one.high for one in intervals) // 1)
+    low = int(10 * min((one.low for one in intervals), default=0.0))
+    high = -int(-10 * max((one.high for one in intervals), default=1.0) // 1)
     return low / 10, min(1.0, max(high, low + 1) / 10)
 
 
@@ -154,8 +154,6 @@ def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
 
 def scale_slices(slices: Sequence[Slice]) -> list[dict[str, Any]]:
     """Return the groups of rows with their accuracy, on one scale."""
-    if not slices:
-        return []
     low, high = interval_scale([one.accuracy for one in slices])
     return [{"slice": one} | _scaled(one.accuracy, low, high) for one in slices]
 
