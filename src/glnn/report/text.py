@@ -268,8 +268,8 @@ def suggestions(results: Results, run: Path, k: int) -> list[dict[str, Any]]:
 
 def suggestion_table(found: list[dict[str, Any]]) -> Table:
     """Return a table of rows to label next."""
-    table = Table(*found[0], title="Label these rows next, best first")
-    table.title_justify, table.box, table.pad_edge = "left", SIMPLE, False
+    title = "Label these rows next, best first"
+    table = Table(*found[0], title=title, title_justify="left", box=SIMPLE, pad_edge=False)
     for one in found:
         name, predicted, probability, why = one.values()
         table.add_row(escape(name), escape(predicted), f"{probability:.0%}", escape(why))
