@@ -124,8 +124,12 @@ class ParquetSource(RecordSource):
         data, report = build_table_data(self.path, labels_path, graph_path, *columns, options)
         super().__init__(data, report)
         self._encoder = report.encoder
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the file."""
         with self.path.open("rb") as file:
-            self.digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def features(self, rows: slice) -> sp.csr_matrix:
         """Read the features of some rows; only row groups with these rows are read, one by one."""
