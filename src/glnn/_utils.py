@@ -95,14 +95,12 @@ def check_features(name: str, features: Any) -> np.ndarray | sp.csr_matrix:
             "Reshape one column with X.reshape(-1, 1)."
         )
     if sp.issparse(features):
-        matrix = sp.csr_matrix(features)
-        is_canonical = matrix.has_canonical_format
-        if not is_canonical:
-            matrix = matrix.copy()  # sum_duplicates works in place
-        data = _as_float(name, matrix.data)
-        matrix = sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-        matrix.has_canonical_format = is_canonical
+        given = sp.csr_matrix(features)
+        parts = (_as_float(name, given.data), given.indices, given.indptr)
+        is_shared = given.has_canonical_format  # otherwise sum_duplicates would change the input
+        matrix = sp.csr_matrix(parts, shape=given.shape, copy=not is_shared)
         matrix.sum_duplicates()
+        data = matrix.data
     else:
         matrix = data = _as_float(name, features)
     if 0 in matrix.shape:

@@ -247,14 +247,19 @@ class Pairs:
         """Return this process's rows of the symmetric matrix; zeros are not stored."""
         part, kept = self.layout, torch.nonzero(values).view(-1)
         rows, columns, source = Pairs(part, self.i[kept], self.j[kept]).full_entries()
-        entries = (rows, columns, values[kept[source]])
-        rows, columns, stored = part.exchange(part.owners(rows), *entries)
-        shape = (part.n_rows, self.n_nodes)
-        found = CsrMatrix.from_entries(shape, rows - part.start, columns, stored)
-        arrays = tuple(tensor.cpu().numpy() for tensor in found.tensors())
-        matrix = sp.csr_matrix(arrays, shape=shape)
-        matrix.has_canonical_format = True
-        return matrix
+        entries = part.exchange(part.owners(rows), rows, columns, values[kept[source]])
+        row, column, stored = (entry.cpu().numpy() for entry in entries)
+        places = (row - part.start, column)
+        return sp.csr_matrix((stored, places), shape=(part.n_rows, self.n_nodes))
+
+
+def read_entries(
+    block: sp.csr_matrix, layout: Partition, device: str | torch.device
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the rows, columns and values of the entries of this process's rows of a matrix."""
+    coo = sp.coo_matrix(block, dtype=np.float64)
+    rows, columns = coo.row + np.int64(layout.start), coo.col.astype(np.int64)
+    return to_device(rows, device), to_device(columns, device), to_device(coo.data, device)
 
 
 def pair_keys(n_nodes: int, first: Tensor, second: Tensor) -> Tensor:
@@ -293,15 +298,12 @@ class SparseAdjacency(GraphOperator):
         if not block.has_canonical_format:
             block = block.copy()
             block.sum_duplicates()
-        lengths = to_device(np.diff(block.indptr).astype(np.int64), device)
-        own = torch.arange(layout.start, layout.stop, device=lengths.device)
-        rows, columns = own.repeat_interleave(lengths), to_device(block.indices, device).long()
+        rows, columns, values = read_entries(block, layout, device)
         is_here = (columns >= layout.start) & (columns < layout.stop)
         mine = (rows <= columns) | ~is_here  # if both entries of a pair are here, take one
         if layout.is_split:
             mine &= layout.pair_owners(rows, columns) == layout.peers.rank
-        rows, columns = rows[mine], columns[mine]
-        values = to_device(block.data.astype(np.float64, copy=False), device)[mine]
+        rows, columns, values = rows[mine], columns[mine], values[mine]
         if not layout.is_split:  # these pairs are already sorted
             return cls(Pairs(layout, rows, columns), values)
         keys, order = pair_keys(layout.n_nodes, rows, columns).sort()
@@ -418,8 +420,7 @@ class ImplicitMatrix:
                     for rows, columns in ((known.i, known.j), (known.j, known.i)):
                         row, column = rows - tile.first_row, columns - tile.first_column
                         inside = (row >= 0) & (row < n_rows) & (column >= 0) & (column < n_columns)
-                        place = torch.nonzero(inside).view(-1)
-                        tile.values.view(-1)[row[place] * n_columns + column[place]] = fill
+                        tile.values[row[inside], column[inside]] = fill
                     yield tile
 
     def _block_tiles(
