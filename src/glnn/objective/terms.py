@@ -17,7 +17,7 @@ from glnn.graph.pairs import (
     SparseAdjacency,
 )
 from glnn.graph.rows import CsrMatrix
-from glnn.objective.base import Coupling, PairMap, QuadraticTerm, RowCoefficients, Term, to_vector
+from glnn.objective.base import Coupling, PairMap, QuadraticTerm, RowCoefficients, Term
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Sparsity(Term):
 
     def new_row(self, dual: Tensor | None) -> RowCoefficients:
         """Return the cost of each link."""
-        return RowCoefficients(edges=to_vector(-self.weight), loop=-self.weight / 2)
+        return RowCoefficients(edges=-self.weight, loop=-self.weight / 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ class RowSums(QuadraticTerm):
         :math:`\rho = a_0 + \sum_j a_j` is the row sum of the new node.
         """
         assert dual is not None  # it is a penalty
-        coupling = Coupling(float(self.weight), to_vector(1), 1.0, 1.0)
+        coupling = Coupling(float(self.weight), 1.0, 1.0, 1.0)
         return RowCoefficients(edge_curvature=self.weight, edges=-dual / 2, couplings=(coupling,))
 
 

@@ -60,11 +60,9 @@ def find_violating_pairs(problem: Problem, dual: Tensor, pairs: Pairs, threshold
         wanted = tile.values > threshold
         if tile.is_on_diagonal:
             wanted = wanted.triu_()
-        place = torch.nonzero(wanted.view(-1)).view(-1)
-        row = torch.div(place, tile.values.shape[1], rounding_mode="floor")
-        column = place - row * tile.values.shape[1]
+        row, column = torch.nonzero(wanted, as_tuple=True)
         found = pair_keys(n_nodes, row + tile.first_row, column + tile.first_column)
-        size = tile.values.view(-1)[place]
+        size = tile.values[row, column]
         if not layout.is_split:  # with several processes, only the owner of a pair can check this
             new = ~pairs.contains(found)
             found, size = found[new], size[new]
