@@ -624,9 +624,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         model = self._model
-        names = column_names or getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [str(number) for number in range(self.n_features_in_)]
+        columns = range(self.n_features_in_)
+        names: Any = column_names or getattr(self, "feature_names_in_", columns)
         compared = model.structure_columns()
         if compared is not None:
             names = [f"structure {number}" for number in range(compared.shape[1])]

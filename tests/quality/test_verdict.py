@@ -10,7 +10,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from glnn.data.labels import make_folds
-from glnn.quality.metrics import Score, ScoredPredictions, accuracy_interval, bootstrap_weights
+from glnn.quality.metrics import (
+    Score,
+    ScoredPredictions,
+    accuracy_interval,
+    bootstrap_weights,
+    metric_intervals,
+    paired_difference,
+)
 from glnn.quality.rivals import NodeProblem, choose_rivals, fit_given
 from glnn.quality.verdict import (
     CHANCE_LEVEL,
@@ -159,8 +166,8 @@ TRUTH = np.arange(200) % 4
 def score(name, classes, predicted, own=None, n_classes=None, n_draws=500):
     judged = of(classes, predicted, n_classes)
     weights = bootstrap_weights(len(classes), np.random.default_rng(0))[:n_draws]
-    mine = None if own is None else own.predictions
-    return Score.of(name, name, judged, weights, 0.0, mine)
+    lead = own and paired_difference(own.predictions, judged, weights)
+    return Score(name, name, judged, metric_intervals(judged, weights), 0.0, lead)
 
 
 def wrong_in(classes, n_wrong):

@@ -6,7 +6,14 @@ from glnn.data import Split, load_dataset, write_data
 from glnn.data.labels import Folds
 from glnn.quality import Evaluation, HeldOut
 from glnn.quality.calibration import Calibration
-from glnn.quality.metrics import Score, ScoredPredictions, bootstrap_weights, class_intervals
+from glnn.quality.metrics import (
+    Score,
+    ScoredPredictions,
+    bootstrap_weights,
+    class_intervals,
+    metric_intervals,
+    paired_difference,
+)
 from glnn.report.results import Results
 from glnn.report.run import FitOptions, Run
 from glnn.report.sources import Source
@@ -22,10 +29,11 @@ def made_evaluation(classes, labels, probabilities, nodes, rivals=None, n_folds=
     nodes = np.flatnonzero(hidden >= 0)
     weights = bootstrap_weights(len(nodes), np.random.default_rng(0))
     own = ScoredPredictions(hidden[nodes], probabilities[nodes])
-    others = [
-        Score.of(name.lower(), name, ScoredPredictions(own.classes, said[nodes]), weights, 1.0, own)
-        for name, said in (rivals or {}).items()
-    ]
+    others = []
+    for name, said in (rivals or {}).items():
+        found = ScoredPredictions(own.classes, said[nodes])
+        metrics, lead = metric_intervals(found, weights), paired_difference(own, found, weights)
+        others.append(Score(name.lower(), name, found, metrics, 1.0, lead))
     fold = np.arange(len(labels)) % n_folds
     return Evaluation(
         classes=np.array(list(classes)),
@@ -33,7 +41,7 @@ def made_evaluation(classes, labels, probabilities, nodes, rivals=None, n_folds=
         held_out=HeldOut(probabilities, hidden, fold),
         calibration=Calibration.identity(len(classes)),
         probabilities=probabilities,
-        own=Score.of("glnn", "GLNN", own, weights, 1.5),
+        own=Score("glnn", "GLNN", own, metric_intervals(own, weights), 1.5),
         others=tuple(others),
         per_class=tuple(class_intervals(own)),
         notes=tuple(notes),

@@ -245,9 +245,9 @@ class Pairs:
 
     def to_scipy(self, values: Tensor) -> sp.csr_matrix:
         """Return this process's rows of the symmetric matrix; zeros are not stored."""
-        part, kept = self.layout, torch.nonzero(values).view(-1)
-        rows, columns, source = Pairs(part, self.i[kept], self.j[kept]).full_entries()
-        entries = part.exchange(part.owners(rows), rows, columns, values[kept[source]])
+        part, is_stored = self.layout, values != 0
+        rows, columns, source = self.select(is_stored).full_entries()
+        entries = part.exchange(part.owners(rows), rows, columns, values[is_stored][source])
         row, column, stored = (entry.cpu().numpy() for entry in entries)
         places = (row - part.start, column)
         return sp.csr_matrix((stored, places), shape=(part.n_rows, self.n_nodes))

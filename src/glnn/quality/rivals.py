@@ -26,7 +26,7 @@ from sklearn.preprocessing import normalize, scale
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.utils import _safe_indexing
 
-from glnn._utils import check_choice, check_features
+from glnn._utils import check_choice
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import HeadSettings
 from glnn.engine.steps import predict_probabilities
@@ -34,6 +34,7 @@ from glnn.engine.tasks import ClassifierTask, Labels
 from glnn.engine.trainer import Trainer
 from glnn.exceptions import InputError
 from glnn.graph.convert import as_adjacency
+from glnn.graph.operators import count_nonzero
 from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 
@@ -57,15 +58,14 @@ class NodeProblem:
     n_classes: int = 0  # 0: one more than the largest label
 
     def __post_init__(self) -> None:
-        features = check_features("features", self.features)
         train, validation = np.array(self.train), np.array(self.validation)  # copies can be written
         seen = np.concatenate([train, validation])
         labels = np.full(len(self.labels), -1, dtype=np.int64)
         labels[seen] = self.labels[seen]
         graph = None if self.graph is None else as_adjacency(self.graph, len(labels))
         n_classes = self.n_classes or int(labels.max()) + 1
-        vars(self).update(features=features, graph=graph, labels=labels, train=train)
-        vars(self).update(validation=validation, n_classes=n_classes)  # frozen for all others
+        vars(self).update(graph=graph, labels=labels, train=train)  # frozen for all others
+        vars(self).update(validation=validation, n_classes=n_classes)
 
     @property
     def n_nodes(self) -> int:
@@ -108,8 +108,7 @@ def choose_storage(features: Any) -> Any:
 
     Methods treat the two differently, and must not depend on how the features were given.
     """
-    stored = features.data if sp.issparse(features) else features
-    is_sparse = 3 * np.count_nonzero(stored) <= features.shape[0] * features.shape[1]
+    is_sparse = 3 * count_nonzero(features).sum() <= features.shape[0] * features.shape[1]
     return sp.csr_matrix(features) if is_sparse else to_dense_array(features)
 
 
@@ -118,8 +117,7 @@ def normalize_row_sums(features: Any) -> Any:
 
     Rows of zeros stay zero. If any feature is negative, columns are standardised instead.
     """
-    stored = features.data if sp.issparse(features) else features
-    if stored.size and stored.min() < 0:
+    if features.min() < 0:
         return standardize_columns(features)
     return normalize(features, norm="l1")
 
