@@ -254,12 +254,9 @@ class TorchPeers(Peers):
         return _from_tensor(part, tensor)
 
     def broadcast(self, part: T) -> T:  # noqa: D102
-        if not isinstance(part, float | int):
-            return self.all_gather(part)[0]  # lengths may differ
-        tensor = _to_tensor(part)
-        with _report_lost_peers():
-            dist.broadcast(tensor, 0)
-        return _from_tensor(part, tensor)
+        if isinstance(part, float | int):
+            return self.all_reduce(part if self.rank == 0 else 0.0)
+        return self.all_gather(part)[0]  # lengths may differ
 
     def all_to_all(self, parts: list[A]) -> list[A]:  # noqa: D102
         sent = [_to_tensor(part).contiguous() for part in parts]

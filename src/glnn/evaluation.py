@@ -222,9 +222,7 @@ def make_node_problem(
     features = check_features("X", X)
     n_nodes = features.shape[0]
     classes, encoded = encode_targets(y, n_nodes)
-    chosen = np.empty(0, np.int64)
-    if validation is not None:
-        chosen = check_indices("validation", validation, n_nodes)
+    chosen = check_indices("validation", [] if validation is None else validation, n_nodes)
     train = np.setdiff1d(np.flatnonzero(encoded != UNLABELLED), chosen)
     return NodeProblem(features, graph, encoded, train, chosen, len(classes)), classes
 

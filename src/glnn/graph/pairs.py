@@ -55,22 +55,16 @@ class ShardedRows:
         Blocks of other ranks arrive by ring exchange, so all processes must iterate over all
         blocks together.
         """
-        part, block = self.layout, self.local
-        size, rank = part.peers.size, part.peers.rank
-        yield rank, block
-        lengths = [part.all_gather(np.array([len(tensor)])) for tensor in block.tensors()]
-        for shift in range(1, size):
-            source = (rank - shift) % size
+        peers, block = self.layout.peers, self.local
+        yield peers.rank, block
+        for shift in range(1, peers.size):
             arrived = []
-            for tensor, counts in zip(block.tensors(), lengths):
-                sent, received = [tensor[:0]] * size, [tensor[:0]] * size
-                sent[(rank + 1) % size] = tensor
-                place = tensor.new_empty(int(counts[source]), *tensor.shape[1:])
-                received[(rank - 1) % size] = place
-                part.peers.all_to_all_(received, sent)
-                arrived.append(place)
+            for tensor in block.tensors():
+                sent = [tensor[:0]] * peers.size
+                sent[(peers.rank + 1) % peers.size] = tensor
+                arrived.append(peers.all_to_all(sent)[peers.rank - 1])
             block = block.with_tensors(tuple(arrived))
-            yield source, block
+            yield (peers.rank - shift) % peers.size, block
 
     def densify(self, share: float) -> "ShardedRows":
         """Return dense rows if at least this share of the entries is stored.

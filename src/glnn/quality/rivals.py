@@ -162,8 +162,11 @@ MAX_COLUMNS = 200  # of a wider table, boosted trees use the columns that differ
 def _fit_rows(model: Any, x: Any, problem: NodeProblem) -> np.ndarray:
     """Fit to the rows of the training nodes, and return the probabilities of all rows.
 
-    Features and parameters are known to be valid, so scikit-learn need not check them.
+    Features and parameters are known to be valid, so scikit-learn need not check them. Where all
+    training nodes are of one class, which most classifiers refuse, every node gets it.
     """
+    if np.unique(problem.train_classes).size == 1:
+        model = DummyClassifier()
     with config_context(assume_finite=True, skip_parameter_validation=True):
         model.fit(x[problem.train], problem.train_classes)
         found = model.predict_proba(x)
@@ -182,8 +185,6 @@ def logistic_regression(problem: NodeProblem, seed: int) -> np.ndarray:
     """
     classes = problem.train_classes
     counts = np.unique(classes, return_counts=True)[1]
-    if len(counts) == 1:  # scikit-learn refuses a single class
-        return majority(problem, seed)
     model: Any = LogisticRegression(max_iter=2000)
     if counts.min() > 1:
         fold = np.argsort(np.argsort(classes, kind="stable")) % min(3, counts.min())
@@ -233,8 +234,6 @@ def spread_labels(model: Any, problem: NodeProblem) -> np.ndarray:
 def boosted_trees(problem: NodeProblem, seed: int) -> np.ndarray:
     """Fit scikit-learn's boosted trees with their defaults, on dense columns."""
     x, train, classes = problem.features, problem.train, problem.train_classes
-    if np.unique(classes).size == 1:
-        return majority(problem, seed)
     if x.shape[1] > MAX_COLUMNS:
         with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
             warnings.simplefilter("ignore", UserWarning)  # constant columns have no F value

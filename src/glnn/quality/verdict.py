@@ -118,9 +118,7 @@ def correct_p_values(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     values = np.asarray(p_values, dtype=np.float64)
     order = values.argsort(kind="stable")
     steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
-    corrected = np.empty(len(values))
-    corrected[order] = np.minimum(steps, 1)
-    return corrected
+    return np.asarray(np.minimum(steps, 1)[order.argsort()])
 
 
 def mcnemar_p_value(first: ScoredPredictions, second: ScoredPredictions) -> float:
