@@ -115,8 +115,6 @@ def check_features(name: str, features: Any) -> np.ndarray | sp.csr_matrix:
             f"{name} must be finite, got {n_bad} NaN or infinite values. "
             "Impute or drop them, for instance with sklearn.impute.SimpleImputer."
         )
-    if data.dtype == np.float32:  # its largest number is below the limit
-        return matrix
     largest = max(float(data.max(initial=0)), -float(data.min(initial=0)))
     if largest > _MAX_FEATURE:
         raise InputError(

@@ -309,9 +309,8 @@ def _report_lost_peers() -> Iterator[None]:
         yield
     except RuntimeError as error:
         _set_sigterm_handler(signal.SIG_IGN)  # torchrun sends SIGTERM next, and we end anyway
-        raise _peer_error(
-            "did not answer in time" if "imeout" in str(error) else "has ended"
-        ) from error
+        cause = "did not answer in time" if "imeout" in str(error) else "has ended"
+        raise _peer_error(cause) from error
 
 
 def _peer_error(cause: str) -> PeerError:

@@ -95,9 +95,10 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
             f"shape {matrix.shape}. An edge list must have two rows or two columns."
         )
     matrix = check_weights("graph", matrix)
-    if not _is_symmetric(matrix):
+    n_asymmetric = (matrix != matrix.T).nnz
+    if n_asymmetric:
         _warn(
-            f"graph is not symmetric in {(matrix != matrix.T).nnz} entries; "
+            f"graph is not symmetric in {n_asymmetric} entries; "
             "the larger of a_ij and a_ji is used for both."
         )
         matrix = sp.csr_matrix(matrix.maximum(matrix.T))
@@ -109,19 +110,6 @@ def _without_loops(matrix: sp.csr_matrix) -> sp.csr_matrix:
     if n_loops:
         _warn(f"graph has {n_loops} self loops; they are dropped.", stacklevel=5)
     return drop_loops(matrix)
-
-
-def _is_symmetric(matrix: sp.csr_matrix) -> bool:
-    """Compare the products of a matrix and its transpose with a vector of random integers.
-
-    A transposed copy of a large graph takes seconds. Integers of 64 bits do not round, so the
-    products are equal if the matrix is symmetric, and otherwise differ except by a rare chance.
-    """
-    bits = matrix.data.view(np.uint64)
-    mixed = bits ^ (bits >> np.uint64(32))  # the last bits of most weights are zero
-    integers = sp.csr_matrix((mixed, matrix.indices, matrix.indptr), shape=matrix.shape)
-    vector = np.random.default_rng(0).integers(2**64, size=matrix.shape[0], dtype=np.uint64)
-    return np.array_equal(integers @ vector, integers.T @ vector)
 
 
 def _from_networkx(graph: Any, n_nodes: int) -> sp.csr_matrix:

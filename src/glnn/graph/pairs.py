@@ -344,6 +344,8 @@ Adjacency: TypeAlias = DenseAdjacency | SparseAdjacency  # a weighted graph, as 
 
 # Implicit matrices
 
+Tile: TypeAlias = tuple[int, int, Tensor]  # first row, first column and values of a dense block
+
 
 @dataclass(frozen=True, eq=False)
 class LowRankPart:
@@ -392,11 +394,12 @@ class ImplicitMatrix:
             values += factor.on_pairs(pairs)
         return values
 
-    def tiles(self, known: Pairs, fill: float) -> Iterator["Tile"]:
+    def tiles(self, known: Pairs, fill: float) -> Iterator[Tile]:
         """Yield tiles that together cover every pair once over all processes.
 
-        Entries of ``known`` pairs are set to ``fill``. The matrix :math:`P` is left out, since its
-        pairs are listed. Tiles on the diagonal are full squares.
+        Each is its first row, its first column and its values, which the caller may change. Entries
+        of ``known`` pairs are set to ``fill``. The matrix :math:`P` is left out, since its pairs
+        are listed. Tiles on the diagonal are full squares, with both entries of their pairs.
         """
         part = known.layout
         rank, size = torch.tensor(part.peers.rank), part.peers.size
@@ -409,17 +412,18 @@ class ImplicitMatrix:
             blocks = [next(ring)[1] for ring in rings]
             if _sweeps(rank, source, size):
                 there = slice(*part.bounds[int(source) : int(source) + 2].tolist())
-                for tile in self._block_tiles(part.rows, there, blocks, known.i.device):
-                    n_rows, n_columns = tile.values.shape
+                tiles = self._block_tiles(part.rows, there, blocks, known.i.device)
+                for first_row, first_column, values in tiles:
+                    n_rows, n_columns = values.shape
                     for rows, columns in ((known.i, known.j), (known.j, known.i)):
-                        row, column = rows - tile.first_row, columns - tile.first_column
+                        row, column = rows - first_row, columns - first_column
                         inside = (row >= 0) & (row < n_rows) & (column >= 0) & (column < n_columns)
-                        tile.values[row[inside], column[inside]] = fill
-                    yield tile
+                        values[row[inside], column[inside]] = fill
+                    yield first_row, first_column, values
 
     def _block_tiles(
         self, here: slice, there: slice, blocks: list[RowMatrix], device: torch.device
-    ) -> Iterator["Tile"]:
+    ) -> Iterator[Tile]:
         """Yield the tiles of this process's rows and the columns ``there`` of one process."""
         widest = max((block.n_columns for block in blocks), default=1)
         size = tile_size(widest, block_bytes_on(device))
@@ -439,24 +443,9 @@ class ImplicitMatrix:
                 for factor, right in zip(self.factors, rights):
                     part = factor.left.local.block(local).matmul(right)
                     values.add_(part, alpha=factor.scale)
-                tile = Tile(first_row, first_column, values)
-                if tile.is_on_diagonal and self.loop:
+                if first_row == first_column and self.loop:
                     values.diagonal().add_(self.loop)
-                yield tile
-
-
-@dataclass(frozen=True, eq=False)
-class Tile:
-    """A dense block of a matrix."""
-
-    first_row: int
-    first_column: int
-    values: Tensor  # the caller may change them
-
-    @property
-    def is_on_diagonal(self) -> bool:
-        """Whether the tile is a square on the diagonal, with both entries of its pairs."""
-        return self.first_row == self.first_column
+                yield first_row, first_column, values
 
 
 def tile_size(widest: int, block_bytes: int) -> int:

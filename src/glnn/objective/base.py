@@ -158,11 +158,11 @@ class Term(ABC):
         return ImplicitMatrix()
 
     @abstractmethod
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         r"""Return the coefficients of the term for the links of a new node.
 
         ``RowCoefficients()`` if there are none. ``dual`` is :math:`2 w (T(A) - \tau)` of the
-        learned graph if the term is a quadratic penalty, else ``None``.
+        learned graph if the term is a quadratic penalty, else empty.
         """
 
 

@@ -41,9 +41,8 @@ def _tile_topk(tile: Tensor, rows: Tensor, start: int, k: int) -> tuple[Tensor, 
     tied = torch.nonzero(is_tied).view(-1)
     n_wanted = (score[tied] == last[tied, None]).sum(1)
     at, equal = torch.nonzero(tile[tied] == last[tied, None], as_tuple=True)
-    order = (
-        at * 2**32 + _tie_hash(rows[tied[at], 0], equal + start)
-    ).argsort()  # by row, then by hash
+    # by row, then by hash
+    order = (at * 2**32 + _tie_hash(rows[tied[at], 0], equal + start)).argsort()
     at, equal = at[order], equal[order]
     turn = torch.arange(len(at), device=at.device) - torch.searchsorted(at, at)
     drawn = turn < n_wanted[at]

@@ -160,8 +160,8 @@ def _sweep_other_pairs(
 ) -> tuple[float, float]:
     """Return the largest implied entry outside the known pairs, and the sum of their squares."""
     worst, squares = 0.0, 0.0
-    for tile in numerator.tiles(known, 0.0):
-        flat = tile.values.clamp_(min=0).div_(2 * problem.curvature).view(-1)
-        squares += float(flat.dot(flat)) * (1 if tile.is_on_diagonal else 2)
+    for first_row, first_column, values in numerator.tiles(known, 0.0):
+        flat = values.clamp_(min=0).div_(2 * problem.curvature).view(-1)
+        squares += float(flat.dot(flat)) * (1 if first_row == first_column else 2)
         worst = max(worst, nonnegative_max(flat))
     return worst, squares

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from glnn._utils import check_features
 from glnn.exceptions import InputError, ProblemError
@@ -186,7 +187,5 @@ def _line_search(
 
 def _pad(rows: Any, height: int, width: int) -> Tensor:
     """Return dense rows, padded with zeros to the given height and width."""
-    padded = torch.zeros(height, width, dtype=torch.float64)
     given = as_row_matrix(rows, dtype=torch.float64).to_dense()
-    padded[: len(given), : given.shape[1]] = given
-    return padded
+    return functional.pad(given, (0, width - given.shape[1], 0, height - len(given)))
