@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import gen_batches
 
 from glnn.exceptions import InputError, InputTypeError, MissingDependencyError
 
@@ -238,18 +239,16 @@ def map_row_blocks(function: Callable[[np.ndarray], np.ndarray], rows: np.ndarra
     import torch  # not at import time: reading data does not need it
 
     n_block = max(1, _BLOCK_SIZE // max(1, rows.shape[1]))
-    first = function(rows[:n_block])
     if len(rows) <= n_block:
-        return first
+        return function(rows)
+    first = function(rows[:1])
     found = np.empty((len(rows), *first.shape[1:]), first.dtype)
-    found[:n_block] = first
 
-    def write(start: int) -> None:
-        block = slice(start, start + n_block)
+    def write(block: slice) -> None:
         found[block] = function(rows[block])
 
     with ThreadPoolExecutor(torch.get_num_threads()) as threads:
-        list(threads.map(write, range(n_block, len(rows), n_block)))
+        list(threads.map(write, gen_batches(len(rows), n_block)))
     return found
 
 

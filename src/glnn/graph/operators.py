@@ -121,7 +121,7 @@ class RandomWalk(GraphOperator):
 
 def drop_loops(block: sp.csr_matrix, first_row: int = 0) -> sp.csr_matrix:
     """Return the rows of a graph from ``first_row`` on without loops, sorted; maybe itself."""
-    entries = block.tocoo()
+    entries = block.tocoo(copy=False)
     keep = entries.row + first_row != entries.col
     if keep.all() and block.has_canonical_format:
         return block

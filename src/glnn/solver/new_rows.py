@@ -178,11 +178,10 @@ def _line_search(
         found = block.links(trial)
         fits = block.value(trial, found) <= value + 1e-4 * length * slope + slack
         if fits.all():
-            return trial, found, length > 0
+            break
         length = torch.where(fits, length, length / 2)
-    length = torch.where(fits, length, 0.0)
-    trial = y + length[:, None] * step
-    return trial, block.links(trial), length > 0
+    moved = fits[:, None]
+    return torch.where(moved, trial, y), torch.where(moved, found, links), fits
 
 
 def _pad(rows: Any, height: int, width: int) -> Tensor:
