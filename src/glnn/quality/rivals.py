@@ -82,13 +82,6 @@ class NodeProblem:
         """The class of each training node, -1 for all other nodes."""
         return np.where(np.isin(np.arange(self.n_nodes), self.train), self.labels, -1)
 
-    def validation_set(self) -> Labels | None:
-        """Return the nodes that choose the epoch, or ``None`` if there are none."""
-        if self.validation.size == 0:
-            return None
-        classes = self.labels[self.validation]
-        return Labels(self.validation, classes, self.n_nodes, self.n_classes)
-
 
 # Features
 
@@ -248,8 +241,7 @@ def boosted_trees(problem: NodeProblem, seed: int) -> np.ndarray:
 def gcn(problem: NodeProblem, seed: int) -> np.ndarray:
     """Train the two-layer GCN of Kipf and Welling on the given graph, with their settings."""
     task = gcn_task(problem, problem.graph, seed, HeadSettings())
-    trainer = Trainer(n_epochs=200, learning_rate=0.01)
-    trainer.fit(task, problem.validation_set(), stage="gcn")
+    Trainer(n_epochs=200, learning_rate=0.01).fit(task, stage="gcn")
     return predict_probabilities(task)
 
 
@@ -265,11 +257,6 @@ def gcn_task(
         init=make_generator(seed, 0),
         noise=make_generator(seed, 1),
     )
-
-
-def with_neighbors(method: Method) -> Method:
-    """Return a method on rows joined with the means of their neighbours at one and two hops."""
-    return lambda problem, seed: method(join_neighbor_means(problem), seed)
 
 
 def fit_given(
@@ -323,26 +310,28 @@ class Rival:
         )
 
 
+def with_neighbors(rival: Rival) -> Rival:
+    """Return a rival on rows joined with the means of their neighbours at one and two hops."""
+
+    def predict(problem: NodeProblem, seed: int) -> np.ndarray:
+        return rival.predict(join_neighbor_means(problem), seed)
+
+    names = f"{rival.name}_neighbors", f"{rival.title} with neighbours"
+    return Rival(*names, predict, True, 3 * rival.n_blocks)
+
+
+_REGRESSION = Rival("logistic_regression", "logistic regression", logistic_regression)
+_TREES = Rival("boosted_trees", "boosted trees", boosted_trees, n_blocks=1)
+
 # In the order in which they are shown; those that need a graph are left out without one.
 _RIVALS = (
     Rival("majority", "largest class", majority),
-    Rival("logistic_regression", "logistic regression", logistic_regression),
+    _REGRESSION,
     Rival("label_spreading", "label spreading", label_spreading),
-    Rival("boosted_trees", "boosted trees", boosted_trees, n_blocks=1),
+    _TREES,
     Rival("gcn", "GCN", gcn, True),
-    Rival(
-        "logistic_regression_neighbors",
-        "logistic regression with neighbours",
-        with_neighbors(logistic_regression),
-        True,
-    ),
-    Rival(
-        "boosted_trees_neighbors",
-        "boosted trees with neighbours",
-        with_neighbors(boosted_trees),
-        True,
-        n_blocks=3,
-    ),
+    with_neighbors(_REGRESSION),
+    with_neighbors(_TREES),
 )
 RIVALS = {rival.name: rival for rival in _RIVALS}
 
