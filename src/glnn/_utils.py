@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import gen_batches
 
 from glnn.exceptions import InputError, InputTypeError, MissingDependencyError
 
@@ -95,14 +96,12 @@ def check_features(name: str, features: Any) -> np.ndarray | sp.csr_matrix:
             "Reshape one column with X.reshape(-1, 1)."
         )
     if sp.issparse(features):
-        matrix = sp.csr_matrix(features)
-        is_canonical = matrix.has_canonical_format
-        if not is_canonical:
-            matrix = matrix.copy()  # sum_duplicates works in place
-        data = _as_float(name, matrix.data)
-        matrix = sp.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-        matrix.has_canonical_format = is_canonical
+        given = sp.csr_matrix(features)
+        parts = (_as_float(name, given.data), given.indices, given.indptr)
+        is_shared = given.has_canonical_format  # otherwise sum_duplicates would change the input
+        matrix = sp.csr_matrix(parts, shape=given.shape, copy=not is_shared)
         matrix.sum_duplicates()
+        data = matrix.data
     else:
         matrix = data = _as_float(name, features)
     if 0 in matrix.shape:
@@ -117,8 +116,6 @@ def check_features(name: str, features: Any) -> np.ndarray | sp.csr_matrix:
             f"{name} must be finite, got {n_bad} NaN or infinite values. "
             "Impute or drop them, for instance with sklearn.impute.SimpleImputer."
         )
-    if data.dtype == np.float32:  # its largest number is below the limit
-        return matrix
     largest = max(float(data.max(initial=0)), -float(data.min(initial=0)))
     if largest > _MAX_FEATURE:
         raise InputError(
@@ -242,18 +239,16 @@ def map_row_blocks(function: Callable[[np.ndarray], np.ndarray], rows: np.ndarra
     import torch  # not at import time: reading data does not need it
 
     n_block = max(1, _BLOCK_SIZE // max(1, rows.shape[1]))
-    first = function(rows[:n_block])
     if len(rows) <= n_block:
-        return first
+        return function(rows)
+    first = function(rows[:1])
     found = np.empty((len(rows), *first.shape[1:]), first.dtype)
-    found[:n_block] = first
 
-    def write(start: int) -> None:
-        block = slice(start, start + n_block)
+    def write(block: slice) -> None:
         found[block] = function(rows[block])
 
     with ThreadPoolExecutor(torch.get_num_threads()) as threads:
-        list(threads.map(write, range(n_block, len(rows), n_block)))
+        list(threads.map(write, gen_batches(len(rows), n_block)))
     return found
 
 

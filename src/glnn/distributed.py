@@ -254,21 +254,19 @@ class TorchPeers(Peers):
         return _from_tensor(part, tensor)
 
     def broadcast(self, part: T) -> T:  # noqa: D102
-        if not isinstance(part, float | int):
-            return self.all_gather(part)[0]  # lengths may differ
-        tensor = _to_tensor(part)
-        with _report_lost_peers():
-            dist.broadcast(tensor, 0)
-        return _from_tensor(part, tensor)
+        if isinstance(part, float | int):
+            return self.all_reduce(part if self.rank == 0 else 0.0)
+        return self.all_gather(part)[0]  # lengths may differ
 
     def all_to_all(self, parts: list[A]) -> list[A]:  # noqa: D102
+        sent = [_to_tensor(part).contiguous() for part in parts]
         counts = [torch.tensor([len(part)]) for part in parts]
         lengths = [torch.zeros_like(count) for count in counts]
         self.all_to_all_(lengths, counts)
-        received: list[Any] = list(map(_allocate, parts, lengths))
-        received[self.rank] = parts[self.rank]
-        self.all_to_all_(list(map(_as_bytes, received)), list(map(_as_bytes, parts)))
-        return received
+        received = [one.new_empty(int(n), *one.shape[1:]) for one, n in zip(sent, lengths)]
+        received[self.rank] = sent[self.rank]
+        self.all_to_all_(list(map(_as_bytes, received)), list(map(_as_bytes, sent)))
+        return [_from_tensor(part, tensor) for part, tensor in zip(parts, received)]
 
     def all_to_all_(self, received: list[Tensor], sent: list[Tensor]) -> None:  # noqa: D102
         steps = []  # empty tensors are skipped
@@ -311,9 +309,8 @@ def _report_lost_peers() -> Iterator[None]:
         yield
     except RuntimeError as error:
         _set_sigterm_handler(signal.SIG_IGN)  # torchrun sends SIGTERM next, and we end anyway
-        raise _peer_error(
-            "did not answer in time" if "imeout" in str(error) else "has ended"
-        ) from error
+        cause = "did not answer in time" if "imeout" in str(error) else "has ended"
+        raise _peer_error(cause) from error
 
 
 def _peer_error(cause: str) -> PeerError:
@@ -357,15 +354,9 @@ def _from_tensor(part: T, tensor: Tensor) -> T:
     return tensor.numpy() if isinstance(part, np.ndarray) else float(tensor)
 
 
-def _allocate(like: Any, length: Tensor) -> Any:
-    """Return uninitialized memory for an array of this length, otherwise as ``like``."""
-    shape = (int(length), *like.shape[1:])
-    return like.new_empty(shape) if isinstance(like, Tensor) else np.empty(shape, like.dtype)
-
-
-def _as_bytes(part: Any) -> Tensor:
-    """Return the bytes of an array; a copy if it is not contiguous or is read-only."""
-    flat = _to_tensor(part).contiguous().view(-1)
+def _as_bytes(tensor: Tensor) -> Tensor:
+    """Return the bytes of a contiguous tensor, which share its memory."""
+    flat = tensor.view(-1)
     return flat.view(torch.uint8) if flat.numel() else flat
 
 

@@ -86,7 +86,6 @@ from glnn.quality.folds import (
     mask_labels,
 )
 from glnn.quality.labelling import ConformalSets, suggest_nodes, suspect_labels
-from glnn.solver.attribution import LinkShares
 from glnn.solver.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -593,9 +592,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             params=params | {"device": str(self.device)},
             settings=dict(own) if isinstance(own, Mapping) else own,
             feature_names=[str(name) for name in getattr(self, "feature_names_in_", [])],
-            labels=self._record.labels,
-            trains=self._record.trains,
-            shares=self._record.shares,
+            record=dataclasses.replace(self._record, attribution=self._record.shares),
             history=[dict(epoch) for epoch in self.history_],
             **{name: getattr(self, name) for name in _SavedFit.attributes()},
         )
@@ -614,7 +611,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if saved.feature_names:
                 found.feature_names_in_ = np.array(saved.feature_names, dtype=object)
             found._store_fit(saved.model.with_networks(), History(saved.history))
-            found._record = FitRecord(saved.labels, saved.trains, saved.shares)
+            found._record = saved.record
             return found._store_calibration(saved.held_out_, saved.calibration_)
 
     def fitted_nodes(self, column_names: Sequence[str] | None = None) -> FittedNodes:
@@ -624,9 +621,8 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         model = self._model
-        names = column_names or getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [str(number) for number in range(self.n_features_in_)]
+        columns = range(self.n_features_in_)
+        names: Any = column_names or getattr(self, "feature_names_in_", columns)
         compared = model.structure_columns()
         if compared is not None:
             names = [f"structure {number}" for number in range(compared.shape[1])]
@@ -766,16 +762,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         nodes = problem.validation.nodes.numpy()
         return HeldOut.of(raw, nodes, self._record.labels[nodes])
 
-    def _check_unchanged(self) -> None:
-        """Raise an error if ``X`` or ``graph`` was changed in place since the fit."""
-        X, _, graph, _ = self._fitted_to
-        features = self._check_features(X, reset=False)
-        if not self._model.was_fitted_to(features, graph):
-            raise InputError(
-                "X and graph must be unchanged since fit, because this method fits to them again; "
-                "got changed ones. Fit again, or give fit a copy."
-            )
-
     def _get_held_out(self, *, in_folds: bool = False) -> HeldOut:
         """Return the predictions of hidden labels; without any, the error says how to get them."""
         self._check_fitted()
@@ -797,7 +783,12 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "_fitted_to"):
             raise InputError("refits must be 0 for a loaded model, which has no training data.")
-        self._check_unchanged()
+        X, _, graph, _ = self._fitted_to
+        if not self._model.was_fitted_to(self._check_features(X, reset=False), graph):
+            raise InputError(
+                "X and graph must be unchanged since fit, because this method fits to them again; "
+                "got changed ones. Fit again, or give fit a copy."
+            )
         seeds = [self.seed_ ^ k for k in range(n_seeds)]  # XOR keeps them in the range of seeds
         hidden = [None, *labelled.tolist()]
         missing = [(h, s) for s in seeds for h in hidden if (h, s) not in self._refits]
@@ -829,9 +820,7 @@ class _SavedFit:
     params: dict[str, Any]  # of the constructor, without settings
     settings: FitSettings | dict[str, Any] | None
     feature_names: list[str]
-    labels: np.ndarray  # as in FitRecord
-    trains: np.ndarray
-    shares: LinkShares | None
+    record: FitRecord  # with the shares of the terms in place of the graph problem
     history: list[Record]
     classes_: np.ndarray
     encoder_: TableEncoder | None

@@ -118,19 +118,19 @@ def evaluate(
     rows = problem.features if frame is None else frame
     how: Any = {"seed": random_state, "progress": watch}
     how["rivals"] = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
-    folder = None if checkpoint is None else Path(checkpoint)
     hidden = make_folds(problem.train_labels, folds, random_state, groups, times)
     started = time.perf_counter()
     if is_own and validation is None and model.preset != "literal":
         model = clone_with(model, calibrate="auto")
-        model.fit(X, y, graph, folds=folds, groups=groups, times=times, checkpoint=folder)
+        model.fit(X, y, graph, folds=folds, groups=groups, times=times, checkpoint=checkpoint)
         held_out, hidden = model.held_out_, model.folds_
         how["graph_helped"] = _has_graph_helped(model)
     else:
         given = X if frame is None or is_own else frame, graph, validation
         each: Refit = partial(_refit, model, given, problem, classes)
-        if folder is not None:
-            each = cache_refit(each, folder, evaluation_digest(problem, classes, model))
+        if checkpoint is not None:
+            digest = evaluation_digest(problem, classes, model)
+            each = cache_refit(each, Path(checkpoint), digest)
         held_out = hold_out(each, problem.train_labels, hidden, progress=watch)
     how["class_weight"] = model.get_params(deep=False).get("class_weight")
     seconds = time.perf_counter() - started
@@ -222,9 +222,7 @@ def make_node_problem(
     features = check_features("X", X)
     n_nodes = features.shape[0]
     classes, encoded = encode_targets(y, n_nodes)
-    chosen = np.empty(0, np.int64)
-    if validation is not None:
-        chosen = check_indices("validation", validation, n_nodes)
+    chosen = check_indices("validation", [] if validation is None else validation, n_nodes)
     train = np.setdiff1d(np.flatnonzero(encoded != UNLABELLED), chosen)
     return NodeProblem(features, graph, encoded, train, chosen, len(classes)), classes
 

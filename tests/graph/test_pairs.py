@@ -132,13 +132,11 @@ def test_tiles_show_every_pair_once_but_those_that_are_known(
     def work(peers):
         matrix, _ = matrix_of(kind, peers)
         seen = np.zeros((N, N))
-        for tile in matrix.tiles(matrix.sparse.pairs, -1.0):
-            rows = slice(tile.first_row, tile.first_row + tile.values.shape[0])
-            columns = slice(tile.first_column, tile.first_column + tile.values.shape[1])
-            assert np.allclose(tile.values.numpy(), formed[rows, columns], atol=1e-12)
-            seen[rows, columns] += (
-                1 if not tile.is_on_diagonal else np.triu(np.ones_like(tile.values))
-            )
+        for first_row, first_column, values in matrix.tiles(matrix.sparse.pairs, -1.0):
+            rows = slice(first_row, first_row + values.shape[0])
+            columns = slice(first_column, first_column + values.shape[1])
+            assert np.allclose(values.numpy(), formed[rows, columns], atol=1e-12)
+            seen[rows, columns] += 1 if first_row != first_column else np.triu(np.ones_like(values))
         return seen
 
     seen = sum(together(size, work))

@@ -53,13 +53,13 @@ def pairs_of():
 
 def change_by_share(share, links, loop, prior=None, prior_loop=0.0):
     """Return what a share says the objective changes by when a node with these links comes."""
-    numerators = torch.zeros_like(links) if share.edges is None else share.edges.expand_as(links)
+    numerators = torch.zeros_like(links) + share.edges
     numerators = numerators + (0 if prior is None else share.prior * prior)
     own = share.loop + share.prior * prior_loop / 2
     value = (share.edge_curvature * links.square() - 2 * numerators * links).sum()
     value += share.loop_curvature * loop**2 - 2 * own * loop
     for tied in share.couplings:
-        total = (tied.edges.expand_as(links) * links).sum() + tied.loop * loop
+        total = (tied.edges * links).sum() + tied.loop * loop
         value += tied.weight * ((total - tied.target) ** 2 - tied.target**2)
     return value
 

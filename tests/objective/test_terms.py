@@ -40,7 +40,7 @@ def test_the_share_of_a_new_node_is_what_the_term_changes_by(
     prior, prior_links, prior_loop = matrix.flip(0, 1), links.flip(0), 0.1
     term = TERMS[name](5, DenseAdjacency(prior))
     grown = TERMS[name](6, with_new_node(prior, prior_links, prior_loop))
-    dual = None
+    dual = torch.empty(0)
     if isinstance(term, QuadraticTerm):
         dual = 2 * term.weight * (term.image(DenseAdjacency(matrix)) - term.target)
 

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from glnn.data.labels import make_folds
+from glnn.quality import metrics
 from glnn.quality.metrics import Score, ScoredPredictions, accuracy_interval, bootstrap_weights
 from glnn.quality.rivals import NodeProblem, choose_rivals, fit_given
 from glnn.quality.verdict import (
@@ -159,8 +160,8 @@ TRUTH = np.arange(200) % 4
 def score(name, classes, predicted, own=None, n_classes=None, n_draws=500):
     judged = of(classes, predicted, n_classes)
     weights = bootstrap_weights(len(classes), np.random.default_rng(0))[:n_draws]
-    mine = None if own is None else own.predictions
-    return Score.of(name, name, judged, weights, 0.0, mine)
+    lead = own and metrics.paired_difference(own.predictions, judged, weights)
+    return Score(name, name, judged, metrics.metric_intervals(judged, weights), 0.0, lead)
 
 
 def wrong_in(classes, n_wrong):

@@ -4,9 +4,8 @@ import scipy.sparse as sp
 
 from glnn.data import Split, load_dataset, write_data
 from glnn.data.labels import Folds
-from glnn.quality import Evaluation, HeldOut
+from glnn.quality import Evaluation, HeldOut, metrics
 from glnn.quality.calibration import Calibration
-from glnn.quality.metrics import Score, ScoredPredictions, bootstrap_weights, class_intervals
 from glnn.report.results import Results
 from glnn.report.run import FitOptions, Run
 from glnn.report.sources import Source
@@ -20,12 +19,14 @@ def made_evaluation(classes, labels, probabilities, nodes, rivals=None, n_folds=
     hidden = np.full(len(labels), -1)
     hidden[nodes] = labels[nodes]
     nodes = np.flatnonzero(hidden >= 0)
-    weights = bootstrap_weights(len(nodes), np.random.default_rng(0))
-    own = ScoredPredictions(hidden[nodes], probabilities[nodes])
-    others = [
-        Score.of(name.lower(), name, ScoredPredictions(own.classes, said[nodes]), weights, 1.0, own)
-        for name, said in (rivals or {}).items()
-    ]
+    weights = metrics.bootstrap_weights(len(nodes), np.random.default_rng(0))
+    own = metrics.ScoredPredictions(hidden[nodes], probabilities[nodes])
+    others = []
+    for name, said in (rivals or {}).items():
+        found = metrics.ScoredPredictions(own.classes, said[nodes])
+        intervals = metrics.metric_intervals(found, weights)
+        lead = metrics.paired_difference(own, found, weights)
+        others.append(metrics.Score(name.lower(), name, found, intervals, 1.0, lead))
     fold = np.arange(len(labels)) % n_folds
     return Evaluation(
         classes=np.array(list(classes)),
@@ -33,9 +34,9 @@ def made_evaluation(classes, labels, probabilities, nodes, rivals=None, n_folds=
         held_out=HeldOut(probabilities, hidden, fold),
         calibration=Calibration.identity(len(classes)),
         probabilities=probabilities,
-        own=Score.of("glnn", "GLNN", own, weights, 1.5),
+        own=metrics.Score("glnn", "GLNN", own, metrics.metric_intervals(own, weights), 1.5),
         others=tuple(others),
-        per_class=tuple(class_intervals(own)),
+        per_class=tuple(metrics.class_intervals(own)),
         notes=tuple(notes),
     )
 

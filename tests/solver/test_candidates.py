@@ -101,10 +101,10 @@ def test_any_number_of_processes_finds_the_same_even_where_rows_are_level(size, 
 @pytest.mark.parametrize("k", [1, 4])
 def test_the_best_do_not_depend_on_the_width_of_the_tiles(width, k):
     whole = torch.randint(1, 4, (20, 30), generator=torch.Generator().manual_seed(0)).float()
-    expected = merge_topk(None, whole, (0, 0), k)
-    best = None
+    best = torch.full((20, k), -torch.inf), torch.zeros(20, k, dtype=torch.int64)
+    expected = merge_topk(best, whole, (0, 0))
     for first in range(0, 30, width):
-        best = merge_topk(best, whole[:, first : first + width], (0, first), k)
+        best = merge_topk(best, whole[:, first : first + width], (0, first))
     assert torch.equal(best[0], expected[0])
     for found, wanted in zip(best[1], expected[1]):
         assert set(found.tolist()) == set(wanted.tolist())

@@ -44,7 +44,7 @@ class GroupWeight(QuadraticTerm):
     def adjoint(self, y: Tensor) -> ImplicitMatrix:
         return ImplicitMatrix(nodes=self.group * y[0] / 2)
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         missing = -float(dual[0]) / (2 * self.weight)
         return RowCoefficients(couplings=(Coupling(self.weight, self.group, 0.0, missing),))
 
@@ -145,7 +145,7 @@ class ListedWeight(QuadraticTerm):
         block = sp.csr_matrix(values, shape=(N_ROWS, N_ROWS))[self.layout.rows]
         return ImplicitMatrix(sparse=SparseAdjacency.from_rows(self.layout, block))
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         return RowCoefficients()  # no pair of a new node is on the list
 
 

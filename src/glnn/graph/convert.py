@@ -81,19 +81,11 @@ def _from_edges(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
             "Number the nodes from 0, or give features for every node."
         )
     source, target = as_edge_index("graph", edges.astype(np.int64))
-    codes = np.sort(source * n_nodes + target)  # np.unique hashes, which is far slower
-    n_repeated = int(np.count_nonzero(codes[1:] == codes[:-1]))
-    if n_repeated:
-        _warn(f"graph lists {n_repeated} edges more than once; each counts once.")
-    loops = source == target
-    if loops.any():
-        _warn(f"graph has {int(loops.sum())} self loops; they are dropped.")
-    source, target = source[~loops], target[~loops]
-    both = (np.concatenate([source, target]), np.concatenate([target, source]))
-    matrix = sp.csr_matrix((np.ones(2 * source.size), both), shape=(n_nodes, n_nodes))
+    matrix = sp.csr_matrix((np.ones(source.size), (source, target)), shape=(n_nodes, n_nodes))
+    if matrix.nnz < source.size:
+        _warn(f"graph lists {source.size - matrix.nnz} edges more than once; each counts once.")
     matrix.data[:] = 1.0
-    matrix.sort_indices()
-    return matrix
+    return _without_loops(sp.csr_matrix(matrix.maximum(matrix.T)))
 
 
 def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
@@ -103,29 +95,21 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
             f"shape {matrix.shape}. An edge list must have two rows or two columns."
         )
     matrix = check_weights("graph", matrix)
-    if not _is_symmetric(matrix):
+    n_asymmetric = (matrix != matrix.T).nnz
+    if n_asymmetric:
         _warn(
-            f"graph is not symmetric in {(matrix != matrix.T).nnz} entries; "
+            f"graph is not symmetric in {n_asymmetric} entries; "
             "the larger of a_ij and a_ji is used for both."
         )
         matrix = sp.csr_matrix(matrix.maximum(matrix.T))
+    return _without_loops(matrix)
+
+
+def _without_loops(matrix: sp.csr_matrix) -> sp.csr_matrix:
     n_loops = int(np.count_nonzero(matrix.diagonal()))
     if n_loops:
-        _warn(f"graph has {n_loops} self loops; they are dropped.")
+        _warn(f"graph has {n_loops} self loops; they are dropped.", stacklevel=5)
     return drop_loops(matrix)
-
-
-def _is_symmetric(matrix: sp.csr_matrix) -> bool:
-    """Compare the products of a matrix and its transpose with a vector of random integers.
-
-    A transposed copy of a large graph takes seconds. Integers of 64 bits do not round, so the
-    products are equal if the matrix is symmetric, and otherwise differ except by a rare chance.
-    """
-    bits = matrix.data.view(np.uint64)
-    mixed = bits ^ (bits >> np.uint64(32))  # the last bits of most weights are zero
-    integers = sp.csr_matrix((mixed, matrix.indices, matrix.indptr), shape=matrix.shape)
-    vector = np.random.default_rng(0).integers(2**64, size=matrix.shape[0], dtype=np.uint64)
-    return np.array_equal(integers @ vector, integers.T @ vector)
 
 
 def _from_networkx(graph: Any, n_nodes: int) -> sp.csr_matrix:
@@ -145,5 +129,5 @@ def _from_networkx(graph: Any, n_nodes: int) -> sp.csr_matrix:
     return _from_matrix(sp.csr_matrix(matrix), n_nodes)
 
 
-def _warn(message: str) -> None:
-    warnings.warn(message, GraphWarning, stacklevel=4)
+def _warn(message: str, stacklevel: int = 4) -> None:
+    warnings.warn(message, GraphWarning, stacklevel)

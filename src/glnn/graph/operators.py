@@ -121,14 +121,12 @@ class RandomWalk(GraphOperator):
 
 def drop_loops(block: sp.csr_matrix, first_row: int = 0) -> sp.csr_matrix:
     """Return the rows of a graph from ``first_row`` on without loops, sorted; maybe itself."""
-    rows = np.repeat(np.arange(block.shape[0], dtype=block.indices.dtype), np.diff(block.indptr))
-    keep = rows != block.indices - first_row
+    entries = block.tocoo(copy=False)
+    keep = entries.row + first_row != entries.col
     if keep.all() and block.has_canonical_format:
         return block
-    starts = np.concatenate([[0], np.cumsum(keep)])[block.indptr]
-    kept = sp.csr_matrix((block.data[keep], block.indices[keep], starts), shape=block.shape)
-    kept.sort_indices()
-    return kept
+    kept = (entries.data[keep], (entries.row[keep], entries.col[keep]))
+    return sp.csr_matrix(kept, shape=block.shape)
 
 
 def add_loops(block: sp.csr_matrix, first_row: int = 0) -> sp.csr_matrix:
@@ -151,13 +149,10 @@ def retained_edge_shares(learned: sp.csr_matrix, prior: sp.csr_matrix) -> sp.csr
 
     An edge that is not in the learned graph is stored as a zero.
     """
-    edges = drop_loops(prior)
-    rows = np.repeat(np.arange(edges.shape[0]), np.diff(edges.indptr))
-    kept = np.asarray(learned[rows, edges.indices]).ravel()
+    edges = drop_loops(prior).tocoo()
+    kept = np.asarray(learned[edges.row, edges.col]).ravel()
     shares = np.clip(kept / edges.data, 0.0, 1.0)
-    # copied, because drop_loops may have returned the prior graph itself
-    places = (edges.indices.copy(), edges.indptr.copy())
-    return sp.csr_matrix((shares, *places), shape=edges.shape)
+    return sp.csr_matrix((shares, (edges.row, edges.col)), shape=edges.shape)
 
 
 # Spectral features
@@ -231,18 +226,14 @@ def is_uninformative(features: Any, layout: Partition) -> bool:
     """
     if layout.sum(count_nonzero(features)).max() <= 1:
         return True
-    bounds = (features.max(0), -features.min(0))
-    dense = (bound.toarray().ravel() if sp.issparse(bound) else bound for bound in bounds)
-    high, low = (layout.max(np.asarray(bound, dtype=np.float64)) for bound in dense)
+    bounds = (to_dense_array(bound).ravel() for bound in (features.max(0), -features.min(0)))
+    high, low = (layout.max(bound.astype(np.float64)) for bound in bounds)
     return bool((high + low == 0).all())
 
 
 def count_nonzero(features: Any) -> Float64[np.ndarray, "f"]:
     """Return the number of nonzero entries in each column of a dense or CSR matrix."""
-    if sp.issparse(features):
-        columns = features.indices[features.data != 0]
-        return np.bincount(columns, minlength=features.shape[1]).astype(np.float64)
-    return np.asarray(np.count_nonzero(features, axis=0), dtype=np.float64)
+    return np.asarray((features != 0).sum(0), dtype=np.float64).ravel()
 
 
 def _orthonormalize(z: Float64[Tensor, "n k"], layout: Partition) -> Float64[Tensor, "n k"]:

@@ -55,22 +55,16 @@ class ShardedRows:
         Blocks of other ranks arrive by ring exchange, so all processes must iterate over all
         blocks together.
         """
-        part, block = self.layout, self.local
-        size, rank = part.peers.size, part.peers.rank
-        yield rank, block
-        lengths = [part.all_gather(np.array([len(tensor)])) for tensor in block.tensors()]
-        for shift in range(1, size):
-            source = (rank - shift) % size
+        peers, block = self.layout.peers, self.local
+        yield peers.rank, block
+        for shift in range(1, peers.size):
             arrived = []
-            for tensor, counts in zip(block.tensors(), lengths):
-                sent, received = [tensor[:0]] * size, [tensor[:0]] * size
-                sent[(rank + 1) % size] = tensor
-                place = tensor.new_empty(int(counts[source]), *tensor.shape[1:])
-                received[(rank - 1) % size] = place
-                part.peers.all_to_all_(received, sent)
-                arrived.append(place)
+            for tensor in block.tensors():
+                sent = [tensor[:0]] * peers.size
+                sent[(peers.rank + 1) % peers.size] = tensor
+                arrived.append(peers.all_to_all(sent)[peers.rank - 1])
             block = block.with_tensors(tuple(arrived))
-            yield source, block
+            yield (peers.rank - shift) % peers.size, block
 
     def densify(self, share: float) -> "ShardedRows":
         """Return dense rows if at least this share of the entries is stored.
@@ -245,16 +239,21 @@ class Pairs:
 
     def to_scipy(self, values: Tensor) -> sp.csr_matrix:
         """Return this process's rows of the symmetric matrix; zeros are not stored."""
-        part, kept = self.layout, torch.nonzero(values).view(-1)
-        rows, columns, source = Pairs(part, self.i[kept], self.j[kept]).full_entries()
-        entries = (rows, columns, values[kept[source]])
-        rows, columns, stored = part.exchange(part.owners(rows), *entries)
-        shape = (part.n_rows, self.n_nodes)
-        found = CsrMatrix.from_entries(shape, rows - part.start, columns, stored)
-        arrays = tuple(tensor.cpu().numpy() for tensor in found.tensors())
-        matrix = sp.csr_matrix(arrays, shape=shape)
-        matrix.has_canonical_format = True
-        return matrix
+        part, is_stored = self.layout, values != 0
+        rows, columns, source = self.select(is_stored).full_entries()
+        entries = part.exchange(part.owners(rows), rows, columns, values[is_stored][source])
+        row, column, stored = (entry.cpu().numpy() for entry in entries)
+        places = (row - part.start, column)
+        return sp.csr_matrix((stored, places), shape=(part.n_rows, self.n_nodes))
+
+
+def read_entries(
+    block: sp.csr_matrix, layout: Partition, device: str | torch.device
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the rows, columns and values of the entries of this process's rows of a matrix."""
+    coo = sp.coo_matrix(block, dtype=np.float64)
+    rows, columns = coo.row + np.int64(layout.start), coo.col.astype(np.int64)
+    return to_device(rows, device), to_device(columns, device), to_device(coo.data, device)
 
 
 def pair_keys(n_nodes: int, first: Tensor, second: Tensor) -> Tensor:
@@ -293,15 +292,12 @@ class SparseAdjacency(GraphOperator):
         if not block.has_canonical_format:
             block = block.copy()
             block.sum_duplicates()
-        lengths = to_device(np.diff(block.indptr).astype(np.int64), device)
-        own = torch.arange(layout.start, layout.stop, device=lengths.device)
-        rows, columns = own.repeat_interleave(lengths), to_device(block.indices, device).long()
+        rows, columns, values = read_entries(block, layout, device)
         is_here = (columns >= layout.start) & (columns < layout.stop)
         mine = (rows <= columns) | ~is_here  # if both entries of a pair are here, take one
         if layout.is_split:
             mine &= layout.pair_owners(rows, columns) == layout.peers.rank
-        rows, columns = rows[mine], columns[mine]
-        values = to_device(block.data.astype(np.float64, copy=False), device)[mine]
+        rows, columns, values = rows[mine], columns[mine], values[mine]
         if not layout.is_split:  # these pairs are already sorted
             return cls(Pairs(layout, rows, columns), values)
         keys, order = pair_keys(layout.n_nodes, rows, columns).sort()
@@ -347,6 +343,8 @@ Adjacency: TypeAlias = DenseAdjacency | SparseAdjacency  # a weighted graph, as 
 
 
 # Implicit matrices
+
+Tile: TypeAlias = tuple[int, int, Tensor]  # first row, first column and values of a dense block
 
 
 @dataclass(frozen=True, eq=False)
@@ -396,11 +394,12 @@ class ImplicitMatrix:
             values += factor.on_pairs(pairs)
         return values
 
-    def tiles(self, known: Pairs, fill: float) -> Iterator["Tile"]:
+    def tiles(self, known: Pairs, fill: float) -> Iterator[Tile]:
         """Yield tiles that together cover every pair once over all processes.
 
-        Entries of ``known`` pairs are set to ``fill``. The matrix :math:`P` is left out, since its
-        pairs are listed. Tiles on the diagonal are full squares.
+        Each is its first row, its first column and its values, which the caller may change. Entries
+        of ``known`` pairs are set to ``fill``. The matrix :math:`P` is left out, since its pairs
+        are listed. Tiles on the diagonal are full squares, with both entries of their pairs.
         """
         part = known.layout
         rank, size = torch.tensor(part.peers.rank), part.peers.size
@@ -413,18 +412,18 @@ class ImplicitMatrix:
             blocks = [next(ring)[1] for ring in rings]
             if _sweeps(rank, source, size):
                 there = slice(*part.bounds[int(source) : int(source) + 2].tolist())
-                for tile in self._block_tiles(part.rows, there, blocks, known.i.device):
-                    n_rows, n_columns = tile.values.shape
+                tiles = self._block_tiles(part.rows, there, blocks, known.i.device)
+                for first_row, first_column, values in tiles:
+                    n_rows, n_columns = values.shape
                     for rows, columns in ((known.i, known.j), (known.j, known.i)):
-                        row, column = rows - tile.first_row, columns - tile.first_column
+                        row, column = rows - first_row, columns - first_column
                         inside = (row >= 0) & (row < n_rows) & (column >= 0) & (column < n_columns)
-                        place = torch.nonzero(inside).view(-1)
-                        tile.values.view(-1)[row[place] * n_columns + column[place]] = fill
-                    yield tile
+                        values[row[inside], column[inside]] = fill
+                    yield first_row, first_column, values
 
     def _block_tiles(
         self, here: slice, there: slice, blocks: list[RowMatrix], device: torch.device
-    ) -> Iterator["Tile"]:
+    ) -> Iterator[Tile]:
         """Yield the tiles of this process's rows and the columns ``there`` of one process."""
         widest = max((block.n_columns for block in blocks), default=1)
         size = tile_size(widest, block_bytes_on(device))
@@ -444,24 +443,9 @@ class ImplicitMatrix:
                 for factor, right in zip(self.factors, rights):
                     part = factor.left.local.block(local).matmul(right)
                     values.add_(part, alpha=factor.scale)
-                tile = Tile(first_row, first_column, values)
-                if tile.is_on_diagonal and self.loop:
+                if first_row == first_column and self.loop:
                     values.diagonal().add_(self.loop)
-                yield tile
-
-
-@dataclass(frozen=True, eq=False)
-class Tile:
-    """A dense block of a matrix."""
-
-    first_row: int
-    first_column: int
-    values: Tensor  # the caller may change them
-
-    @property
-    def is_on_diagonal(self) -> bool:
-        """Whether the tile is a square on the diagonal, with both entries of its pairs."""
-        return self.first_row == self.first_column
+                yield first_row, first_column, values
 
 
 def tile_size(widest: int, block_bytes: int) -> int:

@@ -253,9 +253,7 @@ class CsrMatrix(_Rows):
         return torch.repeat_interleave(every, self.starts.diff(), output_size=len(self.values))
 
     def to_dense(self) -> Tensor:  # noqa: D102
-        place = self._row_of_entries() * self.n_columns + self.columns
-        flat = self.values.new_zeros(len(self) * self.n_columns)
-        return flat.index_add_(0, place, self.values).view(len(self), self.n_columns)
+        return self.tensor.to_dense()
 
     @property
     def _is_very_sparse(self) -> bool:  # whether a sparse product is faster than a dense one
@@ -323,9 +321,7 @@ def _silence_csr_warning() -> None:
 
 def _starts(lengths: Tensor) -> Tensor:
     """Return where rows of these lengths start, then their total length."""
-    starts = torch.zeros(len(lengths) + 1, dtype=torch.int64, device=lengths.device)
-    torch.cumsum(lengths, 0, out=starts[1:])
-    return starts
+    return functional.pad(lengths.cumsum(0), (1, 0))
 
 
 def _iterate_pair_entries(

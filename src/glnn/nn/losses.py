@@ -28,11 +28,8 @@ def cross_entropy(
     Differs from the paper, which sums over the labelled nodes: its optimiser settings were
     published for the mean.
     """
-    # on a GPU the gradient of indexing sorts; that of index_select only adds
-    if nodes is None:
-        chosen = logits[:, : len(labels)]
-    else:
-        chosen = logits.index_select(1, nodes) if logits.is_cuda else logits[:, nodes]
+    # the gradient of indexing sorts on a GPU; that of index_select only adds
+    chosen = logits[:, : len(labels)] if nodes is None else logits.index_select(1, nodes)
     picked = chosen.reshape(-1, logits.shape[-1])
     known = torch.cat([labels] * len(logits))  # repeat takes several times as long
     if weights is None:

@@ -86,7 +86,7 @@ class Coupling:
     r"""A penalty :math:`\kappa (v \cdot a + v_0 a_0 - s)^2` on all links of a new node together."""
 
     weight: float  # the weight :math:`\kappa`
-    edges: Tensor  # the vector :math:`v`: one entry for each node, or one for all
+    edges: Tensor | float  # the vector :math:`v`, or a number that is the same for every node
     loop: float  # the number :math:`v_0`
     target: float  # the number :math:`s`
 
@@ -102,7 +102,7 @@ class RowCoefficients:
 
     edge_curvature: float | int = 0.0  # the number :math:`e`
     loop_curvature: float | int = 0.0  # the number :math:`\ell`
-    edges: Tensor | None = None  # part of all :math:`n_j`: one entry for each node, or one for all
+    edges: Tensor | float | int = 0.0  # part of :math:`n_j`: a vector, or one number for all
     loop: float | int = 0.0  # part of :math:`n_0`
     prior: float | int = 0.0  # factor of the prior graph's row in :math:`n_j`; half in :math:`n_0`
     metrics: tuple[Tensor, ...] = ()  # each a number, a weight for each channel, or a matrix
@@ -115,15 +115,14 @@ class RowCoefficients:
         """Return the coefficients on the CPU, where new nodes are connected."""
         return dataclasses.replace(
             self,
-            edges=None if self.edges is None else self.edges.cpu(),
+            edges=_to_cpu(self.edges),
             metrics=tuple(metric.cpu() for metric in self.metrics),
-            couplings=tuple(dataclasses.replace(c, edges=c.edges.cpu()) for c in self.couplings),
+            couplings=tuple(dataclasses.replace(c, edges=_to_cpu(c.edges)) for c in self.couplings),
         )
 
 
-def to_vector(value: float | int) -> Tensor:
-    """Return a number as a vector with one entry, in double precision."""
-    return torch.tensor([float(value)], dtype=torch.float64)
+def _to_cpu(value: Tensor | float | int) -> Tensor | float | int:
+    return value.cpu() if isinstance(value, Tensor) else value
 
 
 # Terms
@@ -159,11 +158,11 @@ class Term(ABC):
         return ImplicitMatrix()
 
     @abstractmethod
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         r"""Return the coefficients of the term for the links of a new node.
 
         ``RowCoefficients()`` if there are none. ``dual`` is :math:`2 w (T(A) - \tau)` of the
-        learned graph if the term is a quadratic penalty, else ``None``.
+        learned graph if the term is a quadratic penalty, else empty.
         """
 
 

@@ -42,7 +42,7 @@ class TraceSmoothness(SmoothnessTerm):
         r"""Return :math:`\lambda_0\, x_i \cdot x_j`."""
         return ImplicitMatrix(factors=(LowRankPart(self.signal, self.signal, self.weight),))
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         """Return the similarity to every node as coefficients of the links."""
         return RowCoefficients(metrics=(torch.tensor(float(self.weight), dtype=torch.float64),))
 
@@ -79,9 +79,8 @@ class ChannelSmoothness(SmoothnessTerm, QuadraticTerm):
         """Return the map by the products of the signals of each pair."""
         return ChannelMap(self, pairs)
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         """Return the similarity of the energies, linearised at the dual point."""
-        assert dual is not None  # it is a penalty
         return RowCoefficients(metrics=(-dual,))
 
 
@@ -171,9 +170,8 @@ class FrobeniusSmoothness(SmoothnessTerm, QuadraticTerm):
         """Return the map by products with the signals."""
         return FrobeniusMap(self, pairs)
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         """Return the similarity of the norm, linearised at the dual point."""
-        assert dual is not None  # it is a penalty
         width = self.basis.shape[1]
         return RowCoefficients(metrics=(-self.basis @ dual.view(width, width) @ self.basis.T,))
 

@@ -17,7 +17,7 @@ from glnn.graph.pairs import (
     SparseAdjacency,
 )
 from glnn.graph.rows import CsrMatrix
-from glnn.objective.base import Coupling, PairMap, QuadraticTerm, RowCoefficients, Term, to_vector
+from glnn.objective.base import Coupling, PairMap, QuadraticTerm, RowCoefficients, Term
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +41,9 @@ class Sparsity(Term):
         r"""Return :math:`-\lambda_1` for every entry, since :math:`A \ge 0`."""
         return ImplicitMatrix(constant=-self.weight)
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         """Return the cost of each link."""
-        return RowCoefficients(edges=to_vector(-self.weight), loop=-self.weight / 2)
+        return RowCoefficients(edges=-self.weight, loop=-self.weight / 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Symmetry(Term):
         matrix = adj.to_dense()
         return (matrix.T - matrix).square().sum()
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         """Return no coefficients: the graph with the new node is symmetric, too."""
         return RowCoefficients()
 
@@ -96,7 +96,7 @@ class Ridge(Term):
         """The weight."""
         return self.weight
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         """Return the squares of the links."""
         return RowCoefficients(edge_curvature=2 * self.weight, loop_curvature=self.weight)
 
@@ -135,9 +135,8 @@ class Loops(QuadraticTerm):
         """Return the map on the diagonal pairs."""
         return LoopsMap(self, pairs)
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         r"""Return :math:`\lambda_4 (t + a_0)^2` with :math:`t` the trace."""
-        assert dual is not None  # it is a penalty
         return RowCoefficients(loop_curvature=self.weight, loop=-float(dual[0]) / 2)
 
 
@@ -186,13 +185,12 @@ class RowSums(QuadraticTerm):
         """Return the map by one sparse matrix."""
         return RowSumsMap(self, pairs)
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         r"""Return the coefficients of :math:`\lambda_3[(\rho - 1)^2 + \sum_j (r_j + a_j - 1)^2]`.
 
         :math:`\rho = a_0 + \sum_j a_j` is the row sum of the new node.
         """
-        assert dual is not None  # it is a penalty
-        coupling = Coupling(float(self.weight), to_vector(1), 1.0, 1.0)
+        coupling = Coupling(float(self.weight), 1.0, 1.0, 1.0)
         return RowCoefficients(edge_curvature=self.weight, edges=-dual / 2, couplings=(coupling,))
 
 
@@ -258,7 +256,7 @@ class Closeness(Term):
         scaled = 2 * self.weight * self.prior.values.double()
         return ImplicitMatrix(sparse=SparseAdjacency(self.prior.pairs, scaled))
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         """Return the squared distance of the new links to their row of the prior graph."""
         twice = 2 * self.weight
         return RowCoefficients(edge_curvature=twice, loop_curvature=self.weight, prior=twice)
@@ -284,6 +282,6 @@ class TaskCost(Term):
         """Return the negative costs."""
         return ImplicitMatrix(factors=(LowRankPart(self.left, self.right, -self.weight / 2),))
 
-    def new_row(self, dual: Tensor | None) -> RowCoefficients:
+    def new_row(self, dual: Tensor) -> RowCoefficients:
         """Return no coefficients: the cost of a new node's links is not known."""
         return RowCoefficients()

@@ -21,6 +21,7 @@ from glnn.quality.metrics import (
     bootstrap_weights,
     class_intervals,
     confusion,
+    metric_intervals,
     reliability,
 )
 from glnn.quality.rivals import NodeProblem, Rival
@@ -179,7 +180,7 @@ def estimate(
         probabilities = held_out.calibrated(counted)
     predictions = ScoredPredictions(held_out.classes[nodes], probabilities[nodes])
     weights = bootstrap_weights(len(nodes), np.random.default_rng(seed))
-    own = Score.of("glnn", "GLNN", predictions, weights, seconds)
+    own = Score("glnn", "GLNN", predictions, metric_intervals(predictions, weights), seconds)
     more: Any = {"seed": seed, "max_seconds": seconds, "progress": progress}
     others, left_out = score_rivals(rivals, problem, folds, predictions, weights, **more)
     return Evaluation(

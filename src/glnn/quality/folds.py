@@ -172,8 +172,8 @@ def mask_labels(
         return np.where(known, classes[encoded], UNLABELLED)
     if classes.dtype.kind == "f":
         return np.where(known, classes[encoded], np.nan)
-    named = np.full(len(encoded), None, dtype=object)
-    named[known] = classes[encoded[known]]
+    named: np.ndarray = classes[encoded].astype(object)
+    named[~known] = None
     return named
 
 

@@ -93,16 +93,15 @@ class QueryRanking:
         """Select the ``k`` nodes of the pool to label, best first, and their reductions."""
         may, chosen, gains = np.asarray(pool), [], []
         own, near, spread = self._rows[may], self._near[may], self._spread[may]
-        is_free, best = np.ones(len(may), dtype=bool), -1
+        is_free = np.ones(len(may), dtype=bool)
         for _ in range(min(k, len(may))):
-            if best >= 0:
-                near, spread = _count_label(own, near, spread, best, _RIDGE)
             variance = np.einsum("md,md->m", near, own)
             gain = np.einsum("md,md->m", spread, near) / (variance + _RIDGE)
             best = int(np.where(is_free, gain, -np.inf).argmax())
             chosen.append(int(may[best]))
             gains.append(float(gain[best]))
             is_free[best] = False
+            near, spread = _count_label(own, near, spread, best, _RIDGE)
         return np.array(chosen, dtype=np.int64), np.array(gains)
 
 

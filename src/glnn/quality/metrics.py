@@ -291,26 +291,9 @@ class Score:
     name: str  # in code
     title: str  # the name to show
     predictions: ScoredPredictions
-    metrics: Mapping[str, Interval]
+    metrics: Mapping[str, Interval]  # see metric_intervals
     seconds: float  # duration of all fits together
     difference: Interval | None = None  # accuracy of the evaluated fit minus that of this method
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        title: str,
-        predictions: ScoredPredictions,
-        weights: np.ndarray,
-        seconds: float = 0.0,
-        own: ScoredPredictions | None = None,
-    ) -> "Score":
-        """Compute the metrics of predictions, with intervals from bootstrap ``weights``.
-
-        ``own`` are the predictions of the evaluated fit; ``None`` if these are its own.
-        """
-        ahead = None if own is None else paired_difference(own, predictions, weights)
-        return cls(name, title, predictions, metric_intervals(predictions, weights), seconds, ahead)
 
     @property
     def accuracy(self) -> float:

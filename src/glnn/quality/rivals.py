@@ -26,7 +26,7 @@ from sklearn.preprocessing import normalize, scale
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.utils import _safe_indexing
 
-from glnn._utils import check_choice, check_features
+from glnn._utils import check_choice
 from glnn.engine.inputs import Scaling, make_generator
 from glnn.engine.settings import HeadSettings
 from glnn.engine.steps import predict_probabilities
@@ -34,6 +34,7 @@ from glnn.engine.tasks import ClassifierTask, Labels
 from glnn.engine.trainer import Trainer
 from glnn.exceptions import InputError
 from glnn.graph.convert import as_adjacency
+from glnn.graph.operators import count_nonzero
 from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 
@@ -57,15 +58,14 @@ class NodeProblem:
     n_classes: int = 0  # 0: one more than the largest label
 
     def __post_init__(self) -> None:
-        features = check_features("features", self.features)
         train, validation = np.array(self.train), np.array(self.validation)  # copies can be written
         seen = np.concatenate([train, validation])
         labels = np.full(len(self.labels), -1, dtype=np.int64)
         labels[seen] = self.labels[seen]
         graph = None if self.graph is None else as_adjacency(self.graph, len(labels))
         n_classes = self.n_classes or int(labels.max()) + 1
-        vars(self).update(features=features, graph=graph, labels=labels, train=train)
-        vars(self).update(validation=validation, n_classes=n_classes)  # frozen for all others
+        vars(self).update(graph=graph, labels=labels, train=train)  # frozen for all others
+        vars(self).update(validation=validation, n_classes=n_classes)
 
     @property
     def n_nodes(self) -> int:
@@ -81,13 +81,6 @@ class NodeProblem:
     def train_labels(self) -> np.ndarray:
         """The class of each training node, -1 for all other nodes."""
         return np.where(np.isin(np.arange(self.n_nodes), self.train), self.labels, -1)
-
-    def validation_set(self) -> Labels | None:
-        """Return the nodes that choose the epoch, or ``None`` if there are none."""
-        if self.validation.size == 0:
-            return None
-        classes = self.labels[self.validation]
-        return Labels(self.validation, classes, self.n_nodes, self.n_classes)
 
 
 # Features
@@ -108,8 +101,7 @@ def choose_storage(features: Any) -> Any:
 
     Methods treat the two differently, and must not depend on how the features were given.
     """
-    stored = features.data if sp.issparse(features) else features
-    is_sparse = 3 * np.count_nonzero(stored) <= features.shape[0] * features.shape[1]
+    is_sparse = 3 * count_nonzero(features).sum() <= features.shape[0] * features.shape[1]
     return sp.csr_matrix(features) if is_sparse else to_dense_array(features)
 
 
@@ -118,8 +110,7 @@ def normalize_row_sums(features: Any) -> Any:
 
     Rows of zeros stay zero. If any feature is negative, columns are standardised instead.
     """
-    stored = features.data if sp.issparse(features) else features
-    if stored.size and stored.min() < 0:
+    if features.min() < 0:
         return standardize_columns(features)
     return normalize(features, norm="l1")
 
@@ -164,8 +155,11 @@ MAX_COLUMNS = 200  # of a wider table, boosted trees use the columns that differ
 def _fit_rows(model: Any, x: Any, problem: NodeProblem) -> np.ndarray:
     """Fit to the rows of the training nodes, and return the probabilities of all rows.
 
-    Features and parameters are known to be valid, so scikit-learn need not check them.
+    Features and parameters are known to be valid, so scikit-learn need not check them. Where all
+    training nodes are of one class, which most classifiers refuse, every node gets it.
     """
+    if np.unique(problem.train_classes).size == 1:
+        model = DummyClassifier()
     with config_context(assume_finite=True, skip_parameter_validation=True):
         model.fit(x[problem.train], problem.train_classes)
         found = model.predict_proba(x)
@@ -184,8 +178,6 @@ def logistic_regression(problem: NodeProblem, seed: int) -> np.ndarray:
     """
     classes = problem.train_classes
     counts = np.unique(classes, return_counts=True)[1]
-    if len(counts) == 1:  # scikit-learn refuses a single class
-        return majority(problem, seed)
     model: Any = LogisticRegression(max_iter=2000)
     if counts.min() > 1:
         fold = np.argsort(np.argsort(classes, kind="stable")) % min(3, counts.min())
@@ -235,8 +227,6 @@ def spread_labels(model: Any, problem: NodeProblem) -> np.ndarray:
 def boosted_trees(problem: NodeProblem, seed: int) -> np.ndarray:
     """Fit scikit-learn's boosted trees with their defaults, on dense columns."""
     x, train, classes = problem.features, problem.train, problem.train_classes
-    if np.unique(classes).size == 1:
-        return majority(problem, seed)
     if x.shape[1] > MAX_COLUMNS:
         with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
             warnings.simplefilter("ignore", UserWarning)  # constant columns have no F value
@@ -251,8 +241,7 @@ def boosted_trees(problem: NodeProblem, seed: int) -> np.ndarray:
 def gcn(problem: NodeProblem, seed: int) -> np.ndarray:
     """Train the two-layer GCN of Kipf and Welling on the given graph, with their settings."""
     task = gcn_task(problem, problem.graph, seed, HeadSettings())
-    trainer = Trainer(n_epochs=200, learning_rate=0.01)
-    trainer.fit(task, problem.validation_set(), stage="gcn")
+    Trainer(n_epochs=200, learning_rate=0.01).fit(task, stage="gcn")
     return predict_probabilities(task)
 
 
@@ -268,11 +257,6 @@ def gcn_task(
         init=make_generator(seed, 0),
         noise=make_generator(seed, 1),
     )
-
-
-def with_neighbors(method: Method) -> Method:
-    """Return a method on rows joined with the means of their neighbours at one and two hops."""
-    return lambda problem, seed: method(join_neighbor_means(problem), seed)
 
 
 def fit_given(
@@ -326,26 +310,28 @@ class Rival:
         )
 
 
+def with_neighbors(rival: Rival) -> Rival:
+    """Return a rival on rows joined with the means of their neighbours at one and two hops."""
+
+    def predict(problem: NodeProblem, seed: int) -> np.ndarray:
+        return rival.predict(join_neighbor_means(problem), seed)
+
+    names = f"{rival.name}_neighbors", f"{rival.title} with neighbours"
+    return Rival(*names, predict, True, 3 * rival.n_blocks)
+
+
+_REGRESSION = Rival("logistic_regression", "logistic regression", logistic_regression)
+_TREES = Rival("boosted_trees", "boosted trees", boosted_trees, n_blocks=1)
+
 # In the order in which they are shown; those that need a graph are left out without one.
 _RIVALS = (
     Rival("majority", "largest class", majority),
-    Rival("logistic_regression", "logistic regression", logistic_regression),
+    _REGRESSION,
     Rival("label_spreading", "label spreading", label_spreading),
-    Rival("boosted_trees", "boosted trees", boosted_trees, n_blocks=1),
+    _TREES,
     Rival("gcn", "GCN", gcn, True),
-    Rival(
-        "logistic_regression_neighbors",
-        "logistic regression with neighbours",
-        with_neighbors(logistic_regression),
-        True,
-    ),
-    Rival(
-        "boosted_trees_neighbors",
-        "boosted trees with neighbours",
-        with_neighbors(boosted_trees),
-        True,
-        n_blocks=3,
-    ),
+    with_neighbors(_REGRESSION),
+    with_neighbors(_TREES),
 )
 RIVALS = {rival.name: rival for rival in _RIVALS}
 

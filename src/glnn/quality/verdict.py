@@ -13,7 +13,14 @@ from glnn._utils import limit_threads
 from glnn.data.labels import Folds
 from glnn.exceptions import GlnnError
 from glnn.quality.folds import Refit, Watch, hold_out
-from glnn.quality.metrics import Interval, Score, ScoredPredictions, confusion
+from glnn.quality.metrics import (
+    Interval,
+    Score,
+    ScoredPredictions,
+    confusion,
+    metric_intervals,
+    paired_difference,
+)
 from glnn.quality.rivals import NodeProblem, Rival, choose_storage, comparable_features
 
 # Rivals on the same folds
@@ -61,7 +68,8 @@ def score_rivals(
             continue
         seconds = time.perf_counter() - started
         found = ScoredPredictions(own.classes, held_out.probabilities[folds.nodes])
-        scores.append(Score.of(rival.name, rival.title, found, weights, seconds, own))
+        metrics, lead = metric_intervals(found, weights), paired_difference(own, found, weights)
+        scores.append(Score(rival.name, rival.title, found, metrics, seconds, lead))
         if limits := rival.describe_limits(problem):
             notes.append(limits)
     return tuple(scores), tuple(notes)
@@ -110,9 +118,7 @@ def correct_p_values(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     values = np.asarray(p_values, dtype=np.float64)
     order = values.argsort(kind="stable")
     steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
-    corrected = np.empty(len(values))
-    corrected[order] = np.minimum(steps, 1)
-    return corrected
+    return np.asarray(np.minimum(steps, 1)[order.argsort()])
 
 
 def mcnemar_p_value(first: ScoredPredictions, second: ScoredPredictions) -> float:
@@ -213,10 +219,10 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence, the same wherever it is shown."""
-        said = _describe_few(self) if self.kind == "few" else _describe_clear(self)
-        if self.graph_helped is False and self.kind != "few":
-            return f"{said}; the graph did not help"
-        return said
+        if self.kind == "few":
+            return _describe_few(self)
+        said = _describe_clear(self)
+        return f"{said}; the graph did not help" if self.graph_helped is False else said
 
     def __str__(self) -> str:
         return self.sentence

@@ -70,7 +70,7 @@ def link_shares(learned: LearnedGraph) -> LinkShares:
         if isinstance(term, QuadraticTerm):
             numerator = numerator + term.adjoint(-dual[term.name])
         parts[term.name] = numerator.on_pairs(pairs) / scale
-        for metric in term.new_row(dual.get(term.name)).metrics:
+        for metric in term.new_row(dual[term.name]).metrics:
             features_only = (slice(transform.n_features),) * metric.ndim
             metrics.append((metric / scale)[features_only].cpu().numpy())
             if not by_features.all():

@@ -11,18 +11,16 @@ from glnn.solver.clusters import search_clusters
 
 
 def merge_topk(
-    best: tuple[Tensor, Tensor] | None, tile: Tensor, corner: tuple[int, int], k: int
+    best: tuple[Tensor, Tensor], tile: Tensor, corner: tuple[int, int]
 ) -> tuple[Tensor, Tensor]:
-    """Merge the ``k`` best entries so far with those of the tile that begins at ``corner``.
+    """Merge the best entries of each row so far with those of the tile that begins at ``corner``.
 
-    Of equal entries those with the lower :func:`_tie_hash` are kept, so that the result does not
-    depend on the tiles.
+    ``best`` are their values and columns. Of equal entries those with the lower :func:`_tie_hash`
+    are kept, so that the result does not depend on the tiles.
     """
-    first_row, first_column = corner
+    (first_row, first_column), k = corner, best[0].shape[1]
     rows = torch.arange(first_row, first_row + len(tile), device=tile.device)[:, None]
     score, column = _tile_topk(tile, rows, first_column, min(k, tile.shape[1]))
-    if best is None:
-        return score, column
     score, column = torch.cat([best[0], score], 1), torch.cat([best[1], column], 1)
     by_hash = _tie_hash(rows, column).argsort(dim=1)
     score, column = score.gather(1, by_hash), column.gather(1, by_hash)
@@ -43,9 +41,8 @@ def _tile_topk(tile: Tensor, rows: Tensor, start: int, k: int) -> tuple[Tensor, 
     tied = torch.nonzero(is_tied).view(-1)
     n_wanted = (score[tied] == last[tied, None]).sum(1)
     at, equal = torch.nonzero(tile[tied] == last[tied, None], as_tuple=True)
-    order = (
-        at * 2**32 + _tie_hash(rows[tied[at], 0], equal + start)
-    ).argsort()  # by row, then by hash
+    # by row, then by hash
+    order = (at * 2**32 + _tie_hash(rows[tied[at], 0], equal + start)).argsort()
     at, equal = at[order], equal[order]
     turn = torch.arange(len(at), device=at.device) - torch.searchsorted(at, at)
     drawn = turn < n_wanted[at]
@@ -91,20 +88,21 @@ def search_exact(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
     height = tile_size(n_columns, room)
     width = max(1, room // (8 * max(min(height, signal.layout.n_rows), n_columns)))
     lefts = _split_rows(rows.local, height)
-    best: list[tuple[Tensor, Tensor] | None] = [None] * len(lefts)
+    score = torch.full((len(rows.local), k), -torch.inf, device=rows.local.device)
+    found = torch.zeros(score.shape, dtype=torch.int64, device=score.device)
     for source, block in rows.blocks():
         first_column = int(signal.layout.bounds[source])
         for shift, right in _split_rows(block, width):
             columns = right.to_dense().T.contiguous()
-            for number, (first, left) in enumerate(lefts):
+            for first, left in lefts:
                 tile = left.matmul(columns)
                 corner = (start + first, first_column + shift)
                 offset = corner[0] - corner[1]  # where rows meet themselves
                 if -tile.shape[0] < offset < tile.shape[1]:
                     tile.diagonal(offset).fill_(-torch.inf)
-                best[number] = merge_topk(best[number], tile, corner, k)
-    kept = [part for part in best if part is not None]
-    return torch.cat([column for _, column in kept]), torch.cat([score for score, _ in kept])
+                here = slice(first, first + height)
+                score[here], found[here] = merge_topk((score[here], found[here]), tile, corner)
+    return found, score
 
 
 def _split_rows(rows: RowMatrix, height: int) -> list[tuple[int, RowMatrix]]:

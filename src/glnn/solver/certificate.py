@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from glnn.exceptions import InputError
-from glnn.graph.pairs import ImplicitMatrix, Pairs, pair_keys
-from glnn.graph.rows import to_device
+from glnn.graph.pairs import ImplicitMatrix, Pairs, pair_keys, read_entries
 from glnn.solver.problem import Problem, nonnegative_max, violation_scale
 
 _ACCEPTED = 1e-6  # largest relative violation of a converged graph
@@ -136,11 +135,7 @@ def _read_entries(problem: Problem, adjacency: sp.csr_matrix) -> tuple[Pairs, Te
             f"adjacency must have {shape[0]} rows and {shape[1]} columns, "
             f"got shape {np.shape(adjacency)}."
         )
-    coo = sp.coo_matrix(adjacency, dtype=np.float64)
-    rows, columns, values = (
-        to_device(part, problem.signal.local.device)
-        for part in (coo.row + np.int64(layout.start), coo.col.astype(np.int64), coo.data)
-    )
+    rows, columns, values = read_entries(adjacency, layout, problem.signal.local.device)
     rows, columns, values = layout.exchange_pairs(rows, columns, rows, columns, values)
     keys = pair_keys(problem.n_nodes, rows, columns)
     pairs = Pairs.from_keys(layout, keys)
@@ -165,8 +160,8 @@ def _sweep_other_pairs(
 ) -> tuple[float, float]:
     """Return the largest implied entry outside the known pairs, and the sum of their squares."""
     worst, squares = 0.0, 0.0
-    for tile in numerator.tiles(known, 0.0):
-        flat = tile.values.clamp_(min=0).div_(2 * problem.curvature).view(-1)
-        squares += float(flat.dot(flat)) * (1 if tile.is_on_diagonal else 2)
+    for first_row, first_column, values in numerator.tiles(known, 0.0):
+        flat = values.clamp_(min=0).div_(2 * problem.curvature).view(-1)
+        squares += float(flat.dot(flat)) * (1 if first_row == first_column else 2)
         worst = max(worst, nonnegative_max(flat))
     return worst, squares

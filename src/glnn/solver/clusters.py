@@ -197,7 +197,8 @@ class Clusters:
                 place = slice(*(starts[c] - starts[own.start] for c in (cluster, cluster + 1)))
                 if place.start == place.stop or not here:
                     continue
-                positions = self._positions(here).to(found.device)
+                ranges = [torch.arange(starts[c], starts[c + 1]) for c in here]
+                positions = torch.cat(ranges).to(found.device)
                 columns = block.take(positions - firsts[source])
                 products = columns.left_matmul(rows.block(place).to_dense())
                 if source == rank:  # the own cluster comes first: products of rows with themselves
@@ -207,13 +208,6 @@ class Clusters:
                 merged = torch.cat([score[place], best], 1).topk(found.shape[1], dim=1)
                 score[place], found[place] = merged.values, both.gather(1, merged.indices)
         return numbers, found, score
-
-    def _positions(self, clusters: list[int]) -> Tensor:
-        """Return the positions of all rows of some clusters."""
-        numbers = torch.tensor(clusters)
-        sizes = self.starts.diff()[numbers]
-        firsts = self.starts[numbers] - (sizes.cumsum(0) - sizes)
-        return torch.repeat_interleave(firsts, sizes) + torch.arange(int(sizes.sum()))
 
 
 def _split_large_clusters(sizes: Tensor, n_rows: int) -> tuple[Tensor, Tensor]:

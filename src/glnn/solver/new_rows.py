@@ -20,12 +20,13 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from glnn._utils import check_features
 from glnn.exceptions import InputError, ProblemError
 from glnn.graph.prior import PriorGraph
 from glnn.graph.rows import BLOCK_BYTES, RowMatrix, as_row_matrix
-from glnn.objective.base import Coupling, RowCoefficients, to_vector
+from glnn.objective.base import RowCoefficients
 from glnn.solver.signals import FeatureSignal, Matrix
 
 _BLOCK_ROWS = 64  # blocks are padded to this height: a row's bits must not depend on other rows
@@ -101,10 +102,8 @@ class NewRowProblem:
         """Return the dual problem of a block of new nodes."""
         share, width = self.share, self.transform.n_features
         similar = known.left_matmul(new)
-        edges = share.prior * prior
+        edges = share.prior * prior + share.edges
         loops = share.loop + share.prior * loop / 2
-        if share.edges is not None:
-            edges = edges + share.edges
         for metric in share.metrics:
             left = new * metric if metric.ndim < 2 else new @ metric
             edges = edges + (similar * metric if metric.ndim == 0 else known.left_matmul(left))
@@ -124,12 +123,11 @@ class _RowBlock:
         self.numerators = torch.cat([edges, loops[:, None]], 1)
         self.curvature = edges.new_full((n_nodes + 1,), float(share.edge_curvature))
         self.curvature[-1] = share.loop_curvature
-        without_effect = Coupling(1.0, to_vector(0), 0.0, 0.0)
-        couplings = share.couplings or (without_effect,)
-        vectors = [torch.cat([c.edges.expand(n_nodes), to_vector(c.loop)]) for c in couplings]
-        self.vectors = torch.stack(vectors)
-        self.inverse = torch.cat([to_vector(1 / c.weight) for c in couplings])
-        self.target = torch.cat([to_vector(c.target) for c in couplings])
+        self.vectors = edges.new_empty(len(share.couplings), n_nodes + 1)
+        for vector, coupling in zip(self.vectors, share.couplings):
+            vector[:-1], vector[-1] = coupling.edges, coupling.loop
+        self.inverse = edges.new_tensor([1 / c.weight for c in share.couplings])
+        self.target = edges.new_tensor([c.target for c in share.couplings])
 
     def links(self, y: Tensor) -> Tensor:
         """Return the links at a dual point; summed per row, so a row's bits stay the same."""
@@ -180,16 +178,13 @@ def _line_search(
         found = block.links(trial)
         fits = block.value(trial, found) <= value + 1e-4 * length * slope + slack
         if fits.all():
-            return trial, found, length > 0
+            break
         length = torch.where(fits, length, length / 2)
-    length = torch.where(fits, length, 0.0)
-    trial = y + length[:, None] * step
-    return trial, block.links(trial), length > 0
+    moved = fits[:, None]
+    return torch.where(moved, trial, y), torch.where(moved, found, links), fits
 
 
 def _pad(rows: Any, height: int, width: int) -> Tensor:
     """Return dense rows, padded with zeros to the given height and width."""
-    padded = torch.zeros(height, width, dtype=torch.float64)
     given = as_row_matrix(rows, dtype=torch.float64).to_dense()
-    padded[: len(given), : given.shape[1]] = given
-    return padded
+    return functional.pad(given, (0, width - given.shape[1], 0, height - len(given)))

@@ -28,11 +28,9 @@ def make_preconditioner(working: WorkingProblem, active: Tensor, scale: float) -
     A penalty with few entries is eliminated by a Schur complement; otherwise the diagonal is used.
     """
     diagonal = torch.add(working.inverse, working.gram_diagonal(active), alpha=scale)
-    for number, small in enumerate(working.maps):
-        if small.matrix_rows(slice(0, 0)) is not None:
-            schur = _eliminate_small(working, active, scale, diagonal, number)
-            return schur or (lambda residual: residual / diagonal)
-    return lambda residual: residual / diagonal
+    small = [n for n, one in enumerate(working.maps) if one.matrix_rows(slice(0, 0)) is not None]
+    schur = _eliminate_small(working, active, scale, diagonal, small[0]) if small else None
+    return schur or (lambda residual: residual / diagonal)
 
 
 def _eliminate_small(

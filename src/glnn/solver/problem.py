@@ -122,13 +122,14 @@ class Problem:
         return -self.curvature * squares - penalties
 
     def split_dual(self, dual: Tensor) -> dict[str, Tensor]:
-        """Return the part of each penalty by its name."""
-        return {p.name: dual[part] for p, part in zip(self.penalties, self.slices)}
+        """Return the part of each term by its name, empty for those that are not penalties."""
+        none = {term.name: dual[:0] for term in self.terms}
+        return none | {p.name: dual[part] for p, part in zip(self.penalties, self.slices)}
 
     def new_row(self, dual: Tensor) -> RowCoefficients:
         """Return the problem of one new row: the sum of the terms' coefficients, on the CPU."""
         parts = self.split_dual(dual)
-        shares = [term.new_row(parts.get(term.name)).cpu() for term in self.terms]
+        shares = [term.new_row(parts[term.name]).cpu() for term in self.terms]
         return sum(shares, start=RowCoefficients())
 
     def starting_pairs(self, candidates: tuple[Tensor, Tensor]) -> Pairs:

@@ -56,15 +56,13 @@ def find_violating_pairs(problem: Problem, dual: Tensor, pairs: Pairs, threshold
         sparse = listed.select(~pairs.contains(listed.keys))
     sparse_sizes = numerator.on_pairs(sparse)
     keys, sizes = pairs.keys[:0], torch.empty(0, dtype=torch.float64, device=pairs.keys.device)
-    for tile in numerator.tiles(sparse, -torch.inf):
-        wanted = tile.values > threshold
-        if tile.is_on_diagonal:
+    for first_row, first_column, values in numerator.tiles(sparse, -torch.inf):
+        wanted = values > threshold
+        if first_row == first_column:
             wanted = wanted.triu_()
-        place = torch.nonzero(wanted.view(-1)).view(-1)
-        row = torch.div(place, tile.values.shape[1], rounding_mode="floor")
-        column = place - row * tile.values.shape[1]
-        found = pair_keys(n_nodes, row + tile.first_row, column + tile.first_column)
-        size = tile.values.view(-1)[place]
+        row, column = torch.nonzero(wanted, as_tuple=True)
+        found = pair_keys(n_nodes, row + first_row, column + first_column)
+        size = values[row, column]
         if not layout.is_split:  # with several processes, only the owner of a pair can check this
             new = ~pairs.contains(found)
             found, size = found[new], size[new]

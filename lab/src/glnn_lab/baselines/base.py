@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from glnn._utils import check_integer, check_number
-from glnn.engine.tasks import TrainingTask
+from glnn.engine.tasks import Labels, TrainingTask
 from glnn.engine.trainer import Trainer
 from glnn.exceptions import InputError
 from glnn.quality.rivals import NodeProblem
@@ -94,7 +94,9 @@ class Baseline(ABC):
 
     def train(self, task: TrainingTask, problem: NodeProblem) -> int:
         """Run the one training loop on a task; return how many epochs it took."""
-        validation = problem.validation_set() if self.chooses_epoch else None
+        validation, nodes = None, problem.validation
+        if self.chooses_epoch and nodes.size:
+            validation = Labels(nodes, problem.labels[nodes], problem.n_nodes, problem.n_classes)
         trainer = Trainer(
             n_epochs=self.settings.n_epochs,
             learning_rate=self.settings.learning_rate,
