@@ -135,7 +135,7 @@ def test_trust_in_edges_is_what_was_kept_times_the_trust_in_the_graph(
     X, _, partial = wine
     clf = GLNNClassifier(n_epochs=3, random_state=0, n_rounds=2, calibrate=None, tracks=tracks)
     clf.fit(X, partial, graph=ring(len(X)), folds=2)
-    sees = {"learned", "far", "linear", "hops"}
+    sees = {"learned", "linear", "hops"}
     weight = sum(w for name, w in clf.mixture_.items() if name in sees)
     trust, prior = clf.edge_trust_, clf.prior_graph_.copy()
     i, j = prior.nonzero()
@@ -165,7 +165,7 @@ def test_weights_without_a_ridge_are_those_of_the_tracks_that_see_the_graph(wine
 @pytest.mark.parametrize(
     ("params", "name"),
     [
-        ({"tracks": ["far"]}, "far"),
+        ({"tracks": ["linear"]}, "linear"),
         ({"settings": {"head": "hops"}}, "hops"),
         ({"preset": "paper"}, "features"),
     ],

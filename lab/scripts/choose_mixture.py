@@ -136,9 +136,8 @@ RULES: dict[str, Callable[[Run], float]] = {
     "floor 0.1": lambda run: score(run, floor=0.1),
     "3 prior labels": lambda run: score(run, prior=3.0),
     "equal": lambda run: score(run, prior=1e6),
-    "2 rounds": lambda run: score(run, rounds_of=dict.fromkeys(("learned", "features", "far"), 2)),
+    "2 rounds": lambda run: score(run, rounds_of=dict.fromkeys(("learned", "features"), 2)),
     "no features": lambda run: score(run, without="features"),
-    "no far": lambda run: score(run, without="far"),
     "no linear": lambda run: score(run, without="linear"),
     "no hops": lambda run: score(run, without="hops"),
 }

@@ -202,10 +202,10 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         the preset ``literal``.
     mixture_
         Weight of each track, by name. A track is a complete way to classify: ``learned`` (the
-        learned graph), ``features`` (the same without the given graph), ``far`` (many propagation
-        steps), ``linear`` and ``hops`` (heads on propagated columns), and, where the features carry
-        no information, ``spectral`` (eigenvectors of the given graph). Probabilities are the
-        weighted mean of theirs; the weights are found on labels that the tracks have not seen.
+        learned graph), ``features`` (the same without the given graph), ``linear`` and ``hops``
+        (heads on propagated columns), and, where the features carry no information,
+        ``spectral`` (eigenvectors of the given graph). Probabilities are the weighted mean of
+        theirs; the weights are found on labels that the tracks have not seen.
     encoder_
         How ``encode="auto"`` encodes the columns of a frame, or ``None``; ``encoder_.describe()``
         lists the columns and what was done with each.

@@ -18,8 +18,8 @@ def test_every_option_of_fit_explains_itself_and_stands_in_the_table():
 
 
 def test_settings_are_numbers_words_lists_or_nothing():
-    given = ["n_neighbors=15", "dropout = 0.5", "head=gcn", "tracks=far,linear", "gate=none"]
-    found = {"n_neighbors": 15, "dropout": 0.5, "head": "gcn", "tracks": ["far", "linear"]}
+    given = ["n_neighbors=15", "dropout = 0.5", "head=gcn", "tracks=hops,linear", "gate=none"]
+    found = {"n_neighbors": 15, "dropout": 0.5, "head": "gcn", "tracks": ["hops", "linear"]}
     assert parse_settings(given, of_fit=True) == {**found, "gate": None}
     reading = {"decimal": ",", "delimiter": ";", "exact_labels": True}
     assert (

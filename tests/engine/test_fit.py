@@ -77,7 +77,7 @@ def test_a_mixture_is_the_mean_of_its_networks_on_their_graphs(
         problem = dataclasses.replace(problem, graph=None)
     settings = resolve_settings("default", changes={"n_epochs": 5, "n_rounds": 2})
     result = fit_problem(problem, settings, seed=0)
-    assert len(result.model.tracks) == (5 if with_graph else 4)
+    assert len(result.model.tracks) == (4 if with_graph else 3)
     assert sum(track.weight for track in result.model.tracks) == pytest.approx(1)
     parts = [
         track.weight * answer_of(track, result.model.features) for track in result.model.tracks

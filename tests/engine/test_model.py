@@ -86,10 +86,10 @@ def test_a_model_saved_again_after_it_was_loaded_has_the_same_bytes(model, tmp_p
 
 def test_graphs_that_tracks_share_are_stored_once(problem, tmp_path, all_tracks_count):
     problem = dataclasses.replace(problem, graph=None)
-    changes = {"n_epochs": 2, "n_rounds": 1, "tracks": ["features", "far", "linear", "hops"]}
+    changes = {"n_epochs": 2, "n_rounds": 1, "tracks": ["features", "linear", "hops"]}
     settings = resolve_settings("default", changes=changes)
     model = fit_problem(problem, settings, seed=0).model
-    assert len(model.tracks) == 4
+    assert len(model.tracks) == 3
     write_archive(tmp_path / "m", model, model.partition)
     stored = load_file(tmp_path / "m" / "model.safetensors")
     graphs = [n for n in stored if n.endswith(("adjacency.data", "graph.data"))]
@@ -175,7 +175,7 @@ def test_links_move_only_the_tracks_that_see_the_given_graph(problem, model):
             for track in model.tracks
         }
     assert moved.pop("features") == 0
-    assert set(moved) == {"learned", "far", "linear", "hops"}
+    assert set(moved) == {"learned", "linear", "hops"}
     assert min(moved.values()) > 0
 
 

@@ -18,7 +18,7 @@ from glnn.engine.tasks import Labels
 
 FAST, SHORT = {"n_epochs": 8}, {"n_epochs": 2, "n_rounds": 2}
 DEFAULT = resolve_settings("default", changes=FAST)
-NAMES = ("learned", "features", "far", "linear", "hops")
+NAMES = ("learned", "features", "linear", "hops")
 
 
 def rounds_of(problem, settings=DEFAULT):
@@ -289,13 +289,13 @@ def test_a_misleading_graph_gets_little_weight_and_an_informative_one_much(has_v
 def test_a_track_that_is_negligible_after_its_first_round_takes_no_other(
     watched_by_many, answering
 ):
-    asked = answering(dict.fromkeys(NAMES, 0.9) | {"far": 0.0})
+    asked = answering(dict.fromkeys(NAMES, 0.9) | {"linear": 0.0})
     rounds = rounds_of(watched_by_many)
     mixture = rounds.run(rounds.start())
     taken = [[number for n, number, _ in asked if n == name] for name in NAMES]
-    assert taken == [[1, 2, 3], [1, 2], [1], [1], [1]]
-    assert {state.track.name for state in mixture.states} == set(NAMES) - {"far"}
-    assert mixture.all_weights["far"] < 0.05
+    assert taken == [[1, 2, 3], [1, 2], [1], [1]]
+    assert {state.track.name for state in mixture.states} == set(NAMES) - {"linear"}
+    assert mixture.all_weights["linear"] < 0.05
     assert sum(mixture.weights) == pytest.approx(1)
 
 
@@ -320,12 +320,12 @@ def test_a_track_that_is_negligible_in_one_fold_is_not_trained_in_the_next(
 def test_a_graph_is_learned_from_the_mixture_though_no_track_that_learns_one_counts(
     watched_by_many, all_labels, answering, monkeypatch, has_validation
 ):
-    asked = answering(dict.fromkeys(NAMES, 0.0) | {"hops": 0.9, "far": 0.2})
+    asked = answering(dict.fromkeys(NAMES, 0.0) | {"hops": 0.9, "learned": 0.2})
     monkeypatch.setattr("glnn.engine.rounds.NEGLIGIBLE", 0.08)
     problem = watched_by_many if has_validation else all_labels
     result = fit_problem(problem, DEFAULT, seed=0)
     assert [track.name for track in result.model.tracks] == ["hops"]
-    assert "that of the track far" in result.choices["learned graph"]
+    assert "that of the track learned" in result.choices["learned graph"]
     assert "did not help" in result.choices["learned graph"]
     assert {number for _, number, _ in asked} == {1}
     assert result.certificate.converged

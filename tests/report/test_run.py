@@ -37,9 +37,7 @@ def test_results_agree_with_the_estimator(tested_run):
         "largest class",
         "label spreading",
     ]
-    assert (
-        results.settings["tracks"] == ["features", "far", "linear", "hops"] == list(model.mixture_)
-    )
+    assert results.settings["tracks"] == ["features", "linear", "hops"] == list(model.mixture_)
     assert all(track["head"]["n_epochs"] == 3 for track in results.settings["track"].values())
     assert results.choices == model.choices_
     stages = [event.stage for event in seen]

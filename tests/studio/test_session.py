@@ -10,6 +10,7 @@ import pytest
 
 from glnn import GLNNClassifier
 from glnn.cli.main import main
+from glnn.engine.settings import QUICK_FIT
 from glnn.exceptions import GlnnError, InputError, OutputError
 from glnn.report.results import read_results
 from glnn.report.sources import Source
@@ -204,11 +205,11 @@ def test_labels_csv_has_no_formulas_and_is_read_back_as_the_same_labels(tmp_path
 
 
 def test_proposals_are_the_ranking_of_suggest_labels_also_between_fits(opened):
-    session = opened(params=FAST | {"tracks": ["far"], "n_rounds": 1})
+    session = opened(params=FAST)
     label_some(session, 6)
     session.fit("quick")
     y = np.array([session.labels.get(row, "") for row in session.ids])
-    model = GLNNClassifier(**FAST, tracks=["far"], n_rounds=1, calibrate=None, random_state=0)
+    model = GLNNClassifier(**FAST, settings=QUICK_FIT, n_rounds=1, calibrate=None, random_state=0)
     model.fit(session.source.data.features, y)
     ranked = model.suggest_labels(5)["node"].tolist()
     assert [card["row"] for card in session.next(5)] == ranked

@@ -244,8 +244,8 @@ def parse_value(text: str) -> Any:
 
     Examples
     --------
-    >>> [parse_value(text) for text in ("15", "1e-3", "true", "none", "gcn", "far,linear")]
-    [15, 0.001, True, None, 'gcn', ['far', 'linear']]
+    >>> [parse_value(text) for text in ("15", "1e-3", "true", "none", "gcn", "hops,linear")]
+    [15, 0.001, True, None, 'gcn', ['hops', 'linear']]
     """
     text = text.strip()
     words = {"true": True, "false": False, "none": None}

@@ -445,8 +445,10 @@ def _check_integers(name: str, values: Any) -> np.ndarray:
 
 
 def _graph_from_edges(edges: Any, n_nodes: int) -> sp.csr_matrix | None:
-    if edges is None or sp.issparse(edges):
-        return edges
+    if edges is None:
+        return None
+    if sp.issparse(edges):
+        return sp.csr_matrix(edges)
     array = check_array("edges", edges)
     if array.size == 0:
         return sp.csr_matrix((n_nodes, n_nodes), dtype=np.float32)

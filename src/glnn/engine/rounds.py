@@ -55,12 +55,11 @@ def fit_weights(
     """
     n_tracks = right.shape[1]
     weights = np.full(n_tracks, 1 / n_tracks)
-    right = np.maximum(right, _LEAST)
+    by_track = np.ascontiguousarray(np.maximum(right, _LEAST).T)
     each = np.ones(len(right)) if label_weights is None else label_weights
     for _ in range(_N_STEPS):
-        joint = right * weights
-        shares = joint / joint.sum(1, keepdims=True)
-        new: np.ndarray = (each @ shares + 1) / (each.sum() + n_tracks)
+        shares = weights * (by_track @ (each / (weights @ by_track)))
+        new: np.ndarray = (shares + 1) / (each.sum() + n_tracks)
         if np.abs(new - weights).max() < _TOLERANCE:
             return new
         weights = new
@@ -85,6 +84,7 @@ def fit_correction(
     classes: np.ndarray,
     label_weights: Float64[np.ndarray, "v"],
     variance: float,
+    device: str | torch.device = "cpu",
 ) -> Float64[np.ndarray, "c+1 c"]:
     r"""Return the matrix :math:`W` and, as its last row, the offsets :math:`b` of a correction.
 
@@ -92,25 +92,28 @@ def fit_correction(
     :math:`b` maximise the likelihood of the labels times a prior: the entries of :math:`W - I` and
     :math:`b` are normal with mean 0 and this variance. The problem is convex.
     """
-    n_classes, places = probabilities.shape[1], torch.arange(len(classes))
-    inputs, each = torch.from_numpy(_take_logs(probabilities)), torch.from_numpy(label_weights)
-    known, identity = torch.from_numpy(classes), torch.eye(n_classes + 1, n_classes).double()
+    n_classes = probabilities.shape[1]
+    arrays = (_take_logs(probabilities), label_weights, classes, np.arange(len(classes)))
+    inputs, each, known, places = (torch.from_numpy(part).to(device) for part in arrays)
+    identity = torch.eye(n_classes + 1, n_classes, dtype=torch.float64, device=device)
     # The columns of logarithms resemble each other, so L-BFGS takes its steps in coordinates in
     # which the curvature is about the same in all directions.
-    gram = variance * (inputs.T * each) @ inputs / n_classes + torch.eye(n_classes + 1)
+    gram = variance * (inputs.T * each) @ inputs / n_classes
+    gram.diagonal().add_(1)
     basis = math.sqrt(variance) * torch.linalg.cholesky(gram.inverse())
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        change = basis @ torch.from_numpy(flat).view_as(identity)
+        change = basis @ torch.from_numpy(flat).to(device).view_as(identity)
         logs = (inputs @ (identity + change)).log_softmax(1)
         value = change.square().sum() / (2 * variance) - each @ logs[places, known]
         error = logs.exp_()
         error[places, known] -= 1
         slope = inputs.T @ (each[:, None] * error) + change / variance
-        return value.item(), (basis.T @ slope).view(-1).numpy()
+        return value.item(), (basis.T @ slope).view(-1).cpu().numpy()
 
     best = minimize(loss, np.zeros(identity.numel()), jac=True, method="L-BFGS-B").x
-    return np.asarray(identity + basis @ torch.from_numpy(best).view_as(identity))
+    change = basis @ torch.from_numpy(best).to(device).view_as(identity)
+    return np.asarray((identity + change).cpu())
 
 
 def correct(probabilities: np.ndarray, correction: np.ndarray | None) -> np.ndarray:
@@ -339,7 +342,8 @@ class Rounds:
         if not self._correction:
             return None
         labels = self.classes[known], self.label_weights[known]
-        return fit_correction(self._predict(progress, weights, known), *labels, self._correction)
+        probabilities, device = self._predict(progress, weights, known), self.steps.features.device
+        return fit_correction(probabilities, *labels, self._correction, device)
 
     def _held_out(self, progress: Progress) -> HeldOutLabels:
         """Return what mixtures say of the labels that judge.

@@ -300,16 +300,6 @@ _PROPAGATION = HeadSettings(
     averaged_share=0.5,
 )
 
-# Labels reach further, and predictions train nothing: good where labels are few.
-_FAR = dataclasses.replace(
-    _PROPAGATION,
-    n_steps=16,
-    consistency_weight=0.0,
-    smoothness_weight=0.0,
-    learning_rate=0.03,
-    n_epochs=200,
-)
-
 # Small steps; good for dense features.
 _LINEAR = HeadSettings(
     head="linear",
@@ -324,8 +314,8 @@ _LINEAR = HeadSettings(
     n_epochs=1000,
     patience=300,
     averaged_share=0.5,
-    batch_labels=5,
-    batch_nodes=100,
+    batch_labels=20,
+    batch_nodes=200,
     max_gradient=0.1,
 )
 
@@ -360,20 +350,34 @@ _DEFAULT = FitSettings(
     tracks=(
         Track(name="learned", head=_PROPAGATION, graph=_GIVEN),
         Track(name="features", head=_SHORT, graph=_TWICE, sees_graph=False),
-        Track(name="far", head=_FAR, graph=_GIVEN),
         Track(name="linear", head=_LINEAR, graph=_GIVEN),
         Track(name="hops", head=_HOPS, graph=_GIVEN),
         Track(name="spectral", head=_SPECTRAL, graph=_GIVEN, is_spectral=True),
     ),
     no_graph=(
         Track(name="features", head=_SHORT, graph=_TWICE, sees_graph=False),
-        Track(name="far", head=_FAR, graph=_ALONE, sees_graph=False),
         Track(name="linear", head=_LINEAR, graph=_ALONE, sees_graph=False),
         Track(name="hops", head=_HOPS, graph=_ALONE, sees_graph=False),
     ),
     trims=True,
     seeks_structure=True,
     correction=0.25,
+)
+# One cheap track for the fits between two labels in the studio: labels reach far, and predictions
+# train nothing.
+_FAR = dataclasses.replace(
+    _PROPAGATION,
+    n_steps=16,
+    consistency_weight=0.0,
+    smoothness_weight=0.0,
+    learning_rate=0.03,
+    n_epochs=200,
+)
+_ONCE = dataclasses.replace(_GIVEN, n_rounds=1)
+QUICK_FIT = dataclasses.replace(
+    _DEFAULT,
+    tracks=(Track(name="quick", head=_FAR, graph=_ONCE),),
+    no_graph=(Track(name="quick", head=_FAR, graph=_ALONE, sees_graph=False),),
 )
 _PAPER_GRAPH = GraphSettings(weights=Weights.paper(1.0), signal="idf", task_weight=1.0, n_rounds=3)
 _PAPER_ALONE = dataclasses.replace(_WITHOUT_PRIOR, signal="idf", task_weight=1.0)

@@ -1,6 +1,6 @@
 """Fits of a labelling session, and what each leaves: predictions, a ranking of rows, a map.
 
-There are three kinds of fits. ``quick`` trains the track ``far`` for one round, and hides no label.
+There are three kinds of fits. ``quick`` trains one cheap track for one round, and hides no label.
 ``checked`` does the same and hides labels in folds, so that there is an estimate. ``full`` trains
 all tracks with folds, compares them with rivals, and becomes the run folder. All fits share what
 needs no label: scaled features, prior graph, graphs of features alone, the places on the map.
@@ -23,6 +23,7 @@ from glnn.data.row_source import RecordSource
 from glnn.engine.callbacks import Callback, Record
 from glnn.engine.fit import make_steps
 from glnn.engine.fit_problem import FitProblem
+from glnn.engine.settings import QUICK_FIT
 from glnn.engine.steps import Steps, with_structure
 from glnn.engine.tasks import Labels
 from glnn.estimator import GLNNClassifier
@@ -125,7 +126,7 @@ class Learner:
     def _make_estimator(self, kind: str) -> GLNNClassifier:
         own: dict[str, Any] = {} if kind == FULL else {"n_rounds": 1}
         if kind != FULL and not {"tracks", "preset", "settings"} & set(self._params):
-            own["tracks"] = ["far"]
+            own["settings"] = QUICK_FIT
         if kind == QUICK:
             own["calibrate"] = None
         callbacks = [GraphLog(), _Stop(self)] if kind == FULL else [_Stop(self)]

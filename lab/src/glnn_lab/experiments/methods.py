@@ -126,7 +126,7 @@ _VARIANTS = (
             "default",
             smoothness_weight=0.0,
             # without the term, features make no graph by themselves
-            with_graph={"lambda0": 0.0, "tracks": ["learned", "far", "linear", "hops"]},
+            with_graph={"lambda0": 0.0, "tracks": ["learned", "linear", "hops"]},
         ),
         is_variant=True,
     ),
