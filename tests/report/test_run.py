@@ -14,7 +14,6 @@ from glnn.report.run import (
     GraphLog,
     Run,
     collect_rounds,
-    evaluate_terms,
 )
 from glnn.report.sources import Source
 
@@ -205,7 +204,7 @@ def test_terms_sum_to_the_objective(features):
     learned = learn_graph(features, n_neighbors=4)
     graph = SparseAdjacency.from_scipy(learned.adjacency)
     whole = float(learned.problem.objective(graph))
-    assert sum(evaluate_terms(learned).values()) == pytest.approx(whole)
+    assert sum(learned.problem.evaluate_terms(learned.adjacency).values()) == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("tracks", [["features"], None])

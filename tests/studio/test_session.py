@@ -10,13 +10,12 @@ import pytest
 
 from glnn import GLNNClassifier
 from glnn.cli.main import main
-from glnn.engine.settings import QUICK_FIT
 from glnn.exceptions import GlnnError, InputError, OutputError
 from glnn.report.results import read_results
 from glnn.report.sources import Source
 from glnn.studio import LabelSession
 from glnn.studio import session as session_module
-from glnn.studio.learning import Learner
+from glnn.studio.learning import QUICK_SETTINGS, Learner
 
 FAST = {"n_epochs": 4}
 
@@ -209,7 +208,14 @@ def test_proposals_are_the_ranking_of_suggest_labels_also_between_fits(opened):
     label_some(session, 6)
     session.fit("quick")
     y = np.array([session.labels.get(row, "") for row in session.ids])
-    model = GLNNClassifier(**FAST, settings=QUICK_FIT, n_rounds=1, calibrate=None, random_state=0)
+    model = GLNNClassifier(
+        **FAST,
+        tracks=["features"],
+        settings=QUICK_SETTINGS,
+        n_rounds=1,
+        calibrate=None,
+        random_state=0,
+    )
     model.fit(session.source.data.features, y)
     ranked = model.suggest_labels(5)["node"].tolist()
     assert [card["row"] for card in session.next(5)] == ranked

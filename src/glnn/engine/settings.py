@@ -363,22 +363,6 @@ _DEFAULT = FitSettings(
     seeks_structure=True,
     correction=0.25,
 )
-# One cheap track for the fits between two labels in the studio: labels reach far, and predictions
-# train nothing.
-_FAR = dataclasses.replace(
-    _PROPAGATION,
-    n_steps=16,
-    consistency_weight=0.0,
-    smoothness_weight=0.0,
-    learning_rate=0.03,
-    n_epochs=200,
-)
-_ONCE = dataclasses.replace(_GIVEN, n_rounds=1)
-QUICK_FIT = dataclasses.replace(
-    _DEFAULT,
-    tracks=(Track(name="quick", head=_FAR, graph=_ONCE),),
-    no_graph=(Track(name="quick", head=_FAR, graph=_ALONE, sees_graph=False),),
-)
 _PAPER_GRAPH = GraphSettings(weights=Weights.paper(1.0), signal="idf", task_weight=1.0, n_rounds=3)
 _PAPER_ALONE = dataclasses.replace(_WITHOUT_PRIOR, signal="idf", task_weight=1.0)
 _PAPER = FitSettings(

@@ -108,7 +108,7 @@ class Evaluation:
             "verdict": self.verdict.sentence,
             "comparison": asdict(self.verdict),
             "n_labels": len(self.own.predictions),
-            "n_folds": len(self.folds),
+            "n_folds": len(self.folds.hidden),
             "intervals": INTERVAL_NOTE,
             "metrics": _as_dicts(self.own.metrics),
             "per_class": dict(zip(names, map(_as_dicts, self.per_class))),
@@ -132,7 +132,7 @@ class Evaluation:
             lead, accuracy = score.difference, score.metrics["accuracy"]
             ahead = lead and f"{lead.value:+.3f} [{lead.low:+.3f}, {lead.high:+.3f}]"
             lines.append(f"{score.title:<35} {accuracy} ({ahead or '-'}) {score.seconds:.1f}")
-        n_labels, n_folds = len(self.own.predictions), len(self.folds)
+        n_labels, n_folds = len(self.own.predictions), len(self.folds.hidden)
         lines += ["", f"{n_labels} labels in {n_folds} folds; {INTERVAL_NOTE}.", *self.notes]
         return "\n".join(lines)
 
@@ -141,7 +141,7 @@ class Evaluation:
         return draw_evaluation(self.own.predictions, [str(label) for label in self.classes])
 
     def __repr__(self) -> str:
-        counts = f"{len(self.own.predictions)} labels, {len(self.folds)} folds"
+        counts = f"{len(self.own.predictions)} labels, {len(self.folds.hidden)} folds"
         return f"Evaluation({counts}: {self.verdict})"
 
 

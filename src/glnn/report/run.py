@@ -24,7 +24,6 @@ from glnn.engine.callbacks import Callback, CallbackState, Progress, ProgressLog
 from glnn.engine.settings import FitSettings
 from glnn.estimator import GLNNClassifier
 from glnn.evaluation import evaluate, evaluate_fit
-from glnn.graph.pairs import SparseAdjacency
 from glnn.quality import Evaluation, HeldOut
 from glnn.quality.estimate import estimate
 from glnn.quality.rivals import NodeProblem, RivalChoice, choose_rivals, expand_classes
@@ -346,7 +345,8 @@ class GraphLog(Callback):
         own = [learned for _, learned in self._learned if learned.adjacency is adjacency]
         self._learned = [kept for kept in self._learned if kept[0] == 1]  # folds share the first
         if adjacency.shape[0] == adjacency.shape[1] and not self._track.startswith("fold "):
-            found = Round(f"round {number}", adjacency, evaluate_terms(own[-1]) if own else {})
+            terms = own[-1].problem.evaluate_terms(adjacency) if own else {}
+            found = Round(f"round {number}", adjacency, terms)
             self._rounds[f"{self._track}, {found.name}"] = found
 
     def rounds_to(self, graph: sp.csr_matrix) -> tuple[Round, ...]:
@@ -367,13 +367,6 @@ class GraphLog(Callback):
     def load_state_dict(self, state: CallbackState) -> None:
         """Restore the rounds from a checkpoint."""
         self._rounds = {n: Round(n.rpartition(", ")[2], *kept) for n, kept in state.items()}
-
-
-def evaluate_terms(learned: LearnedGraph) -> dict[str, float]:
-    """Return the weighted value of each term of the objective."""
-    problem = learned.problem
-    graph = SparseAdjacency.from_scipy(learned.adjacency)
-    return {term.name: float(term.weight * term.value(graph)) for term in problem.terms}
 
 
 def collect_rounds(callbacks: Iterable[Callback] | None, graph: sp.csr_matrix) -> tuple[Round, ...]:

@@ -213,7 +213,7 @@ def suspect_lines(results: Results, most: int = 5) -> list[str]:
 
 def score_table(evaluation: Evaluation) -> Table:
     """Return the scores of the fit and of its rivals on the same labels, the best in bold."""
-    n_folds, n_labels = len(evaluation.folds), len(evaluation.own.predictions)
+    n_folds, n_labels = len(evaluation.folds.hidden), len(evaluation.own.predictions)
     title = f"On {format_count(n_labels, 'test label')}, in %"
     if n_folds > 1:
         title = f"On {n_labels:,} hidden labels, {n_folds} folds, in %"

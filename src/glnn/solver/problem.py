@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from glnn.exceptions import ProblemError
-from glnn.graph.pairs import ImplicitMatrix, Pairs, ShardedRows
+from glnn.graph.pairs import ImplicitMatrix, Pairs, ShardedRows, SparseAdjacency
 from glnn.objective import Objective, QuadraticTerm, Term
 from glnn.objective.base import PairMap, RowCoefficients
 
@@ -40,6 +41,11 @@ class Problem:
     def terms(self) -> tuple[Term, ...]:
         """The terms with a positive weight."""
         return tuple(term for term in self.objective.parts if term.weight > 0)
+
+    def evaluate_terms(self, adjacency: sp.csr_matrix) -> dict[str, float]:
+        """Return the weighted value of each term for a graph."""
+        graph = SparseAdjacency.from_scipy(adjacency)
+        return {term.name: float(term.weight * term.value(graph)) for term in self.terms}
 
     @cached_property
     def curvature(self) -> float:

@@ -1,9 +1,10 @@
 """Fits of a labelling session, and what each leaves: predictions, a ranking of rows, a map.
 
-There are three kinds of fits. ``quick`` trains one cheap track for one round, and hides no label.
-``checked`` does the same and hides labels in folds, so that there is an estimate. ``full`` trains
-all tracks with folds, compares them with rivals, and becomes the run folder. All fits share what
-needs no label: scaled features, prior graph, graphs of features alone, the places on the map.
+There are three kinds of fits. ``quick`` trains one track with a cheap head for one round, and hides
+no label. ``checked`` does the same and hides labels in folds, so that there is an estimate.
+``full`` trains all tracks with folds, compares them with rivals, and becomes the run folder. All
+fits share what needs no label: scaled features, prior graph, graphs of features alone, the places
+on the map.
 """
 
 import dataclasses
@@ -23,7 +24,6 @@ from glnn.data.row_source import RecordSource
 from glnn.engine.callbacks import Callback, Record
 from glnn.engine.fit import make_steps
 from glnn.engine.fit_problem import FitProblem
-from glnn.engine.settings import QUICK_FIT
 from glnn.engine.steps import Steps, with_structure
 from glnn.engine.tasks import Labels
 from glnn.estimator import GLNNClassifier
@@ -44,6 +44,15 @@ from glnn.report.run_folder import write_run
 from glnn.report.sources import Source
 
 QUICK, CHECKED, FULL = KINDS = ("quick", "checked", "full")
+
+# The head of the first two: labels reach far, and predictions train nothing.
+QUICK_SETTINGS = {
+    "n_steps": 16,
+    "consistency_weight": 0.0,
+    "smoothness_weight": 0.0,
+    "learning_rate": 0.03,
+    "n_epochs": 200,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +135,8 @@ class Learner:
     def _make_estimator(self, kind: str) -> GLNNClassifier:
         own: dict[str, Any] = {} if kind == FULL else {"n_rounds": 1}
         if kind != FULL and not {"tracks", "preset", "settings"} & set(self._params):
-            own["settings"] = QUICK_FIT
+            own["tracks"] = ["features" if self._source.data.graph is None else "learned"]
+            own["settings"] = QUICK_SETTINGS
         if kind == QUICK:
             own["calibrate"] = None
         callbacks = [GraphLog(), _Stop(self)] if kind == FULL else [_Stop(self)]
