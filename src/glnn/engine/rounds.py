@@ -28,7 +28,7 @@ from jaxtyping import Float64
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from glnn._utils import map_row_blocks
+from glnn._utils import limit_threads, map_row_blocks
 from glnn.engine.settings import Track
 from glnn.engine.steps import FitState, IsHopeless, Steps
 
@@ -111,7 +111,8 @@ def fit_correction(
         slope = inputs.T @ (each[:, None] * error) + change / variance
         return value.item(), (basis.T @ slope).view(-1).cpu().numpy()
 
-    best = minimize(loss, np.zeros(identity.numel()), jac=True, method="L-BFGS-B").x
+    with limit_threads(len(classes)):  # on few numbers threads cost far more than they save
+        best = minimize(loss, np.zeros(identity.numel()), jac=True, method="L-BFGS-B").x
     change = basis @ torch.from_numpy(best).to(device).view_as(identity)
     return np.asarray((identity + change).cpu())
 
