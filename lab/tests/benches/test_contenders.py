@@ -8,6 +8,7 @@ from glnn_lab.benches.contenders import (
     PLAIN_GCN,
     dense_form,
     engine_gcn,
+    fit_in_folds,
     graph_over_all_pairs,
     pro_gnn,
     pyg_gcn,
@@ -27,6 +28,12 @@ def test_our_plain_network_learns_and_repeats_itself():
     assert first.n_epochs == 60
     np.testing.assert_array_equal(first.classes, again.classes)
     assert (first.classes == data.labels)[split.test].mean() > 0.5
+
+
+def test_folds_take_the_place_of_validation_nodes():
+    data, split = load_bench("tiny")
+    watched = CONTENDERS["glnn-default"].run(data, split, 0, None)
+    assert fit_in_folds(data, split, 0, None).n_epochs > watched.n_epochs
 
 
 def test_the_graph_over_all_pairs_says_how_many_were_checked():
