@@ -111,8 +111,7 @@ def fit_correction(
         slope = inputs.T @ (each[:, None] * error) + change / variance
         return value.item(), (basis.T @ slope).view(-1).cpu().numpy()
 
-    with limit_threads(len(classes)):  # on few numbers threads cost far more than they save
-        best = minimize(loss, np.zeros(identity.numel()), jac=True, method="L-BFGS-B").x
+    best = minimize(loss, np.zeros(identity.numel()), jac=True, method="L-BFGS-B").x
     change = basis @ torch.from_numpy(best).to(device).view_as(identity)
     return np.asarray((identity + change).cpu())
 
@@ -221,7 +220,9 @@ class Rounds:
         while True:
             progress = self._run_part(progress, save)
             if progress.part == self._last:
-                return self._mix(progress)
+                # on few labels threads cost more than they save
+                with limit_threads(len(self.nodes)):
+                    return self._mix(progress)
             self._notify_fold_end(progress)
             progress = Progress(progress.judged, progress.part + 1)
 

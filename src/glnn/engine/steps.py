@@ -285,8 +285,18 @@ class Steps:
 
     def learn_graph_from(self, track: Track, probabilities: np.ndarray) -> FitState:
         """Return a track with the graph that these predictions give it, and no classifier."""
-        state = self.start(track).replace(round=1)
+        state = self.start(track).replace(round=1, candidates=self._similar_rows(track))
         return state.with_graph(self._solve(state, probabilities))
+
+    def _similar_rows(self, track: Track) -> tuple[np.ndarray, ...]:
+        """Return the rows most similar to each one that a track without the graph has found."""
+        others = [other for other in self.tracks if other.learns and not other.sees_graph]
+        if not others or self.partition.is_split:
+            return ()
+        i, j = self._solve_first(self.start(others[0]).replace(round=1)).candidates
+        starts = np.searchsorted(i, np.arange(self.partition.n_nodes))
+        is_near = np.arange(len(i)) - starts[i] < track.graph.n_candidates
+        return i[is_near], j[is_near]  # they are sorted by row, the most similar first
 
     def _stage(self, what: str, state: FitState) -> str:
         track = "" if len(self.tracks) == 1 else state.track.name  # a single one needs no name

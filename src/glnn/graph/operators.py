@@ -13,7 +13,7 @@ from torch import Tensor
 from glnn.distributed import Partition, RowExchange
 from glnn.graph.adjacency import GraphOperator
 from glnn.graph.prior import inverse_sqrt
-from glnn.graph.rows import CsrMatrix, differentiable_product, to_dense_array
+from glnn.graph.rows import CsrMatrix, differentiable_product, to_dense_array, to_device
 
 
 class GraphRows(GraphOperator):
@@ -96,11 +96,13 @@ def normalize_graph_rows(
     ``kind`` is the device and the dtype, as in :meth:`GraphRows.of`.
     """
     graph = GraphRows.of(block, layout, **kind)
-    root = inverse_sqrt(layout.row_sums(block))
-    rows = np.repeat(np.arange(layout.start, layout.stop), np.diff(block.indptr))
-    first, second = np.minimum(rows, block.indices), np.maximum(rows, block.indices)
-    entries = torch.from_numpy(block.data.astype(np.float64) * root[first] * root[second])
-    matrix = graph.matrix.with_values(entries.to(graph.matrix.values))
+    device = graph.matrix.device
+    root = to_device(inverse_sqrt(layout.row_sums(block)), device)
+    columns, values = (to_device(part, device) for part in (block.indices, block.data))
+    rows = graph.matrix.row_of_entries() + layout.start
+    entries = values.double() * root.index_select(0, torch.minimum(rows, columns))
+    entries *= root.index_select(0, torch.maximum(rows, columns))
+    matrix = graph.matrix.with_values(entries.to(graph.matrix.dtype))
     return graph, GraphRows(matrix, graph._exchange)
 
 
@@ -226,6 +228,9 @@ def is_uninformative(features: Any, layout: Partition) -> bool:
     """
     if layout.sum(count_nonzero(features)).max() <= 1:
         return True
+    first = to_dense_array(features[:100])
+    if layout.max(float((first != first[:1]).any())):  # most tables differ here already
+        return False
     bounds = (to_dense_array(bound).ravel() for bound in (features.max(0), -features.min(0)))
     high, low = (layout.max(bound.astype(np.float64)) for bound in bounds)
     return bool((high + low == 0).all())
@@ -233,7 +238,10 @@ def is_uninformative(features: Any, layout: Partition) -> bool:
 
 def count_nonzero(features: Any) -> Float64[np.ndarray, "f"]:
     """Return the number of nonzero entries in each column of a dense or CSR matrix."""
-    return np.asarray((features != 0).sum(0), dtype=np.float64).ravel()
+    if sp.issparse(features):
+        columns = features.indices if features.data.all() else features.indices[features.data != 0]
+        return np.bincount(columns, minlength=features.shape[1]).astype(np.float64)
+    return np.asarray(np.count_nonzero(features, axis=0), dtype=np.float64)
 
 
 def _orthonormalize(z: Float64[Tensor, "n k"], layout: Partition) -> Float64[Tensor, "n k"]:

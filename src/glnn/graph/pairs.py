@@ -239,12 +239,16 @@ class Pairs:
 
     def to_scipy(self, values: Tensor) -> sp.csr_matrix:
         """Return this process's rows of the symmetric matrix; zeros are not stored."""
-        part, is_stored = self.layout, values != 0
-        rows, columns, source = self.select(is_stored).full_entries()
-        entries = part.exchange(part.owners(rows), rows, columns, values[is_stored][source])
-        row, column, stored = (entry.cpu().numpy() for entry in entries)
-        places = (row - part.start, column)
-        return sp.csr_matrix((stored, places), shape=(part.n_rows, self.n_nodes))
+        part, is_stored, shape = self.layout, values != 0, (self.layout.n_rows, self.n_nodes)
+        if part.is_split:
+            rows, columns, source = self.select(is_stored).full_entries()
+            entries = part.exchange(part.owners(rows), rows, columns, values[is_stored][source])
+            row, column, stored = (entry.cpu().numpy() for entry in entries)
+            return sp.csr_matrix((stored, (row - part.start, column)), shape=shape)
+        kept = torch.nonzero(is_stored.index_select(0, self.pattern.values)).view(-1)
+        stored = values.index_select(0, self.pattern.values[kept]).cpu().numpy()
+        starts = torch.searchsorted(kept, self.pattern.starts).cpu().numpy()
+        return sp.csr_matrix((stored, self.pattern.columns[kept].cpu().numpy(), starts), shape)
 
 
 def read_entries(

@@ -206,7 +206,7 @@ class CsrMatrix(_Rows):
     def transpose(self) -> "CsrMatrix":
         """Return the transposed matrix."""
         shape = (self.n_columns, len(self))
-        columns, rows = self.columns.long(), self._row_of_entries()
+        columns, rows = self.columns.long(), self.row_of_entries()
         return CsrMatrix.from_entries(shape, columns, rows, self.values)
 
     def with_values(self, values: Tensor) -> "CsrMatrix":
@@ -248,7 +248,8 @@ class CsrMatrix(_Rows):
         place = torch.repeat_interleave(shift, lengths)
         return place.add_(torch.arange(len(place), device=index.device)), lengths
 
-    def _row_of_entries(self) -> Tensor:
+    def row_of_entries(self) -> Tensor:
+        """Return the number of the row of each stored entry."""
         every = torch.arange(len(self), device=self.values.device)
         return torch.repeat_interleave(every, self.starts.diff(), output_size=len(self.values))
 
@@ -285,7 +286,7 @@ class CsrMatrix(_Rows):
 
     def column_sums(self, weights: Tensor) -> Tensor:  # noqa: D102
         total = self.values.new_zeros(self.n_columns)
-        parts = self.values * weights.index_select(0, self._row_of_entries())
+        parts = self.values * weights.index_select(0, self.row_of_entries())
         return total.index_add_(0, self.columns, parts)
 
     def pair_products(self, other: "RowMatrix", i: Tensor, j: Tensor) -> "CsrMatrix":  # noqa: D102
@@ -379,6 +380,18 @@ def as_row_matrix(
     else:
         rows = DenseRows(to_device(np.asarray(matrix), device))
     return rows if dtype is None else rows.to(dtype)
+
+
+def mix_bits(matrix: Any) -> Any:
+    """Return the bits of each entry in double precision, spread over 64 bits; zero stays zero.
+
+    So a product with random integers, modulo 2**64, is a digest of the entries.
+    """
+    if sp.issparse(matrix):
+        return sp.csr_matrix((mix_bits(matrix.data), matrix.indices, matrix.indptr), matrix.shape)
+    bits = (np.ascontiguousarray(matrix, dtype=np.float64) + 0.0).view(np.uint64)  # no -0.0
+    bits = bits * np.uint64(0xBF58476D1CE4E5B9)
+    return bits ^ (bits >> np.uint64(32))
 
 
 def to_dense_array(matrix: Any) -> np.ndarray:

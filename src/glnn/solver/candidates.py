@@ -81,27 +81,36 @@ def nearest_pairs(signal: ShardedRows, k: int) -> Ends:
 
 
 def search_exact(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
-    """Return columns and scores of the ``k`` best rows for each row, in float32."""
+    """Return columns and scores of the ``k`` best rows for each row, in float32.
+
+    The products of this process's rows with each other are symmetric, so half are computed.
+    """
     start = signal.layout.start
     rows = signal.with_local(signal.local.to(torch.float32)).densify(DENSE_THRESHOLD)
-    room, n_columns = block_bytes_on(rows.local.device), rows.local.n_columns
-    height = tile_size(n_columns, room)
-    width = max(1, room // (8 * max(min(height, signal.layout.n_rows), n_columns)))
-    lefts = _split_rows(rows.local, height)
     score = torch.full((len(rows.local), k), -torch.inf, device=rows.local.device)
     found = torch.zeros(score.shape, dtype=torch.int64, device=score.device)
+
+    def merge(tile: Tensor, first_row: int, first_column: int) -> None:
+        here = slice(first_row, first_row + len(tile))
+        corner = (start + first_row, first_column)
+        score[here], found[here] = merge_topk((score[here], found[here]), tile, corner)
+
+    side = 2 * tile_size(rows.local.n_columns, block_bytes_on(score.device))  # in float32
+    lefts = _split_rows(rows.local, side)
     for source, block in rows.blocks():
         first_column = int(signal.layout.bounds[source])
-        for shift, right in _split_rows(block, width):
+        for shift, right in _split_rows(block, side):
             columns = right.to_dense().T.contiguous()
             for first, left in lefts:
+                is_own = block is rows.local
+                if is_own and first > shift:
+                    break  # their mirror images were merged
                 tile = left.matmul(columns)
-                corner = (start + first, first_column + shift)
-                offset = corner[0] - corner[1]  # where rows meet themselves
-                if -tile.shape[0] < offset < tile.shape[1]:
-                    tile.diagonal(offset).fill_(-torch.inf)
-                here = slice(first, first + height)
-                score[here], found[here] = merge_topk((score[here], found[here]), tile, corner)
+                if is_own and first == shift:
+                    tile.fill_diagonal_(-torch.inf)
+                elif is_own:
+                    merge(tile.T.contiguous(), shift, first_column + first)
+                merge(tile, first, first_column + shift)
     return found, score
 
 
