@@ -8,7 +8,7 @@ from glnn.distributed import Partition
 from glnn.graph.pairs import ShardedRows, as_sharded_rows
 from glnn.graph.rows import as_row_matrix
 from glnn.solver import candidates
-from glnn.solver.candidates import merge_topk, nearest_pairs
+from glnn.solver.candidates import BestEntries, nearest_pairs
 
 # Searches
 
@@ -101,11 +101,11 @@ def test_any_number_of_processes_finds_the_same_even_where_rows_are_level(size, 
 @pytest.mark.parametrize("k", [1, 4])
 def test_the_best_do_not_depend_on_the_width_of_the_tiles(width, k):
     whole = torch.randint(1, 4, (20, 30), generator=torch.Generator().manual_seed(0)).float()
-    best = torch.full((20, k), -torch.inf), torch.zeros(20, k, dtype=torch.int64)
-    expected = merge_topk(best, whole, (0, 0))
+    expected, best = (BestEntries(20, k, 0, torch.device("cpu")) for _ in range(2))
+    expected.merge_tile(whole, 0, 0)
     for first in range(0, 30, width):
-        best = merge_topk(best, whole[:, first : first + width], (0, first))
-    assert torch.equal(best[0], expected[0])
-    for found, wanted in zip(best[1], expected[1]):
-        assert set(found.tolist()) == set(wanted.tolist())
-    assert torch.equal(whole.gather(1, best[1]), best[0])
+        best.merge_tile(whole[:, first : first + width], 0, first)
+    assert torch.equal(best.values, expected.values)
+    assert torch.equal(best.columns, expected.columns)
+    assert torch.equal(whole.gather(1, best.columns), best.values)
+    assert torch.equal(best.values, whole.sort(dim=1, descending=True).values[:, :k])

@@ -7,48 +7,53 @@ from glnn.graph.pairs import Ends, ShardedRows, tile_size
 from glnn.graph.rows import DENSE_THRESHOLD, RowMatrix, block_bytes_on
 from glnn.solver.clusters import search_clusters
 
-# Row-wise top-k over tiles; ties are broken by a fixed hash.
+# Row-wise top-k over tiles
 
 
-def merge_topk(
-    best: tuple[Tensor, Tensor], tile: Tensor, corner: tuple[int, int]
-) -> tuple[Tensor, Tensor]:
-    """Merge the best entries of each row so far with those of the tile that begins at ``corner``.
+class BestEntries:
+    """The ``k`` largest positive entries of each row of a matrix that comes tile by tile.
 
-    ``best`` are their values and columns. Of equal entries those with the lower :func:`_tie_hash`
-    are kept, so that the result does not depend on the tiles.
+    Of equal entries those with the lower :func:`_tie_hash` are kept, so that the result does not
+    depend on the tiles. Each entry is one number that sorts: the bits of its value, then the hash.
     """
-    (first_row, first_column), k = corner, best[0].shape[1]
-    rows = torch.arange(first_row, first_row + len(tile), device=tile.device)[:, None]
-    score, column = _tile_topk(tile, rows, first_column, min(k, tile.shape[1]))
-    score, column = torch.cat([best[0], score], 1), torch.cat([best[1], column], 1)
-    by_hash = _tie_hash(rows, column).argsort(dim=1)
-    score, column = score.gather(1, by_hash), column.gather(1, by_hash)
-    score, place = torch.sort(score, dim=1, descending=True, stable=True)
-    return score[:, :k], column.gather(1, place[:, :k])
 
+    def __init__(self, n_rows: int, k: int, first_row: int, device: torch.device) -> None:
+        self.columns = torch.zeros(n_rows, k, dtype=torch.int64, device=device)
+        self._keys = torch.zeros_like(self.columns)
+        self._first_row = first_row
 
-def _tile_topk(tile: Tensor, rows: Tensor, start: int, k: int) -> tuple[Tensor, Tensor]:
-    """Return the ``k`` largest entries of each row and their columns, counted from ``start``.
+    @property
+    def values(self) -> Tensor:
+        """The values of the entries in float32, the largest first; 0 where there are fewer."""
+        return (self._keys >> 32).int().view(torch.float32)
 
-    The entry after the last one shows whether ``topk`` has cut through a tie; ties of entries that
-    are not positive are ignored, because the caller drops such entries.
-    """
-    score, column = torch.topk(tile, min(k + 1, tile.shape[1]), dim=1)
-    last = score[:, k - 1]
-    is_tied = (last > 0) & (score.shape[1] > k) & (score[:, -1] == last)
-    score, column = score[:, :k], column[:, :k]
-    tied = torch.nonzero(is_tied).view(-1)
-    n_wanted = (score[tied] == last[tied, None]).sum(1)
-    at, equal = torch.nonzero(tile[tied] == last[tied, None], as_tuple=True)
-    # by row, then by hash
-    order = (at * 2**32 + _tie_hash(rows[tied[at], 0], equal + start)).argsort()
-    at, equal = at[order], equal[order]
-    turn = torch.arange(len(at), device=at.device) - torch.searchsorted(at, at)
-    drawn = turn < n_wanted[at]
-    at, place = at[drawn], (k - n_wanted[at] + turn)[drawn]
-    column[tied[at], place] = equal[drawn]
-    return score, column + start
+    def merge_tile(self, tile: Tensor, row: int, column: int) -> None:
+        """Merge a tile of the matrix that begins at a row, counted from the first, and a column."""
+        k = min(self._keys.shape[1], tile.shape[1])
+        least = self.values[row : row + len(tile), -1].clamp_min(torch.finfo(tile.dtype).tiny)
+        is_large = tile >= least[:, None]
+        if torch.count_nonzero(is_large) > 4 * k * len(tile):
+            is_large &= tile >= tile.topk(k).values[:, -1:]
+        rows, columns = torch.nonzero(is_large, as_tuple=True)
+        if len(rows):
+            self._merge(rows + row, columns + column, tile[rows, columns])
+
+    def _merge(self, rows: Tensor, columns: Tensor, values: Tensor) -> None:
+        """Merge entries in the order of their rows."""
+        changed, counts = torch.unique_consecutive(rows, return_counts=True)
+        place = torch.repeat_interleave(torch.arange(len(changed), device=rows.device), counts)
+        turn = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[place]
+        keys = self._keys.new_zeros(len(changed), int(counts.max()))
+        others = torch.zeros_like(keys)
+        bits = values.view(torch.int32).long() << 32
+        keys[place, turn] = bits + 2**32 - 1 - _tie_hash(rows + self._first_row, columns)
+        others[place, turn] = columns
+        keys, others = (
+            torch.cat([old[changed], new], 1)
+            for old, new in ((self._keys, keys), (self.columns, others))
+        )
+        best = keys.topk(self._keys.shape[1], dim=1)
+        self._keys[changed], self.columns[changed] = best.values, others.gather(1, best.indices)
 
 
 def _tie_hash(row: Tensor, column: Tensor) -> Tensor:
@@ -81,37 +86,29 @@ def nearest_pairs(signal: ShardedRows, k: int) -> Ends:
 
 
 def search_exact(signal: ShardedRows, k: int) -> tuple[Tensor, Tensor]:
-    """Return columns and scores of the ``k`` best rows for each row, in float32.
+    """Return columns and scores of the ``k`` best rows for each row; missing ones have score 0.
 
-    The products of this process's rows with each other are symmetric, so half are computed.
+    Scores are in float32. The products of this process's rows with each other are symmetric, so
+    half of them are computed.
     """
-    start = signal.layout.start
     rows = signal.with_local(signal.local.to(torch.float32)).densify(DENSE_THRESHOLD)
-    score = torch.full((len(rows.local), k), -torch.inf, device=rows.local.device)
-    found = torch.zeros(score.shape, dtype=torch.int64, device=score.device)
-
-    def merge(tile: Tensor, first_row: int, first_column: int) -> None:
-        here = slice(first_row, first_row + len(tile))
-        corner = (start + first_row, first_column)
-        score[here], found[here] = merge_topk((score[here], found[here]), tile, corner)
-
-    side = 2 * tile_size(rows.local.n_columns, block_bytes_on(score.device))  # in float32
+    best = BestEntries(len(rows.local), k, signal.layout.start, rows.local.device)
+    side = 2 * tile_size(rows.local.n_columns, block_bytes_on(rows.local.device))  # in float32
     lefts = _split_rows(rows.local, side)
     for source, block in rows.blocks():
-        first_column = int(signal.layout.bounds[source])
+        first_column, is_own = int(signal.layout.bounds[source]), block is rows.local
         for shift, right in _split_rows(block, side):
             columns = right.to_dense().T.contiguous()
-            for first, left in lefts:
-                is_own = block is rows.local
+            for first, left in reversed(lefts):
                 if is_own and first > shift:
-                    break  # their mirror images were merged
+                    continue  # the mirror images of these products are merged
                 tile = left.matmul(columns)
                 if is_own and first == shift:
                     tile.fill_diagonal_(-torch.inf)
                 elif is_own:
-                    merge(tile.T.contiguous(), shift, first_column + first)
-                merge(tile, first, first_column + shift)
-    return found, score
+                    best.merge_tile(tile.T, shift, first_column + first)
+                best.merge_tile(tile, first, first_column + shift)
+    return best.columns, best.values
 
 
 def _split_rows(rows: RowMatrix, height: int) -> list[tuple[int, RowMatrix]]:
