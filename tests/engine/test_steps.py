@@ -108,6 +108,17 @@ def test_predictions_alone_give_a_head_on_rows_a_graph_with_a_certificate(proble
     assert steps.task_signals(state).keys() == {"predictions", "column_weights"}
 
 
+def test_a_graph_from_predictions_takes_the_similar_rows_that_another_track_found(problem):
+    steps = steps_of(problem, resolve_settings("default", {"n_candidates": 7}))
+    found = steps.graph_step(begin(steps, "features")).candidates
+    solved = steps.learn_graph_from(steps.tracks[0], np.full((60, 2), 0.5))
+    assert set(zip(*solved.candidates)) == set(zip(*found))
+    fewer = resolve_settings("default", {"n_candidates": 3})
+    few = steps.learn_graph_from(fewer.tracks[0], np.full((60, 2), 0.5)).candidates
+    alone = steps_of(problem, fewer)
+    assert set(zip(*few)) == set(zip(*alone.graph_step(begin(alone, "features")).candidates))
+
+
 def test_what_the_graph_is_told_reaches_the_solver(problem, monkeypatch):
     changes = {"prediction_weight": 0.5, "prior": "binary", "signal": "standardized"}
     changes |= {"reading": "channel", "n_candidates": 7, "n_neighbors": 3, "support": "all"}
