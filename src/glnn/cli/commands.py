@@ -11,48 +11,43 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from glnn.cli import options as opt
 
-HealthRow = tuple[str, str, str]  # state (ok or note), subject, text
-_MARKS = {"ok": ("ok", "green"), "note": ("--", "yellow")}
-
 
 def doctor() -> None:
     """Check this installation: versions, optional packages, devices and data folders."""
     table = Table(show_header=False, box=None, pad_edge=False)
-    for state, subject, words in health_rows():
-        table.add_row(Text(*_MARKS[state]), Text(subject), Text(words))
-    Console().print(table)
+    for is_ok, subject, words in health_rows():
+        table.add_row(Text("ok", "green") if is_ok else Text("--", "yellow"), subject, words)
+    opt.make_console().print(table)
 
 
-def health_rows() -> Iterator[HealthRow]:
-    """Yield the result of each check."""
+def health_rows() -> Iterator[tuple[bool, str, str]]:
+    """Yield for each check whether all is there, the subject, and a text."""
     import torch
 
     from glnn._utils import EXTRAS, install_hint
     from glnn.data.datasets import BUILT_IN, DATASETS, data_folders
     from glnn.report.text import find_version, package_versions
 
-    yield "ok", "python", f"{platform.python_version()} on {platform.platform()}"
+    yield True, "platform", platform.platform()
     for package, found in package_versions().items():
-        if package != "python":
-            yield "ok", package, found
+        yield True, package, found
     for package in EXTRAS:
         installed = find_version(package)
         missing = f"not installed; install it with: {install_hint(package)}"
-        yield "note" if installed is None else "ok", package, installed or missing
-    yield "ok", "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
+        yield installed is not None, package, installed or missing
+    yield True, "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
     gpus = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
-    yield "ok" if gpus else "note", "cuda", ", ".join(gpus) or "none; everything runs on the CPU"
-    yield "ok", "built-in data", ", ".join(BUILT_IN)
+    yield bool(gpus), "cuda", ", ".join(gpus) or "none; everything runs on the CPU"
+    yield True, "built-in data", ", ".join(BUILT_IN)
     for folder in data_folders():
         here = [name for name in DATASETS if (folder / f"{name}.npz").is_file()]
         listed = ", ".join(here) or "nothing; glnn data fetch NAME"
-        yield "ok" if here else "note", "data folder", f"{folder}: {listed}"
+        yield bool(here), "data folder", f"{folder}: {listed}"
 
 
 @opt.with_options
@@ -100,7 +95,7 @@ def compare(
         page = {"runs": [*map(asdict, found)], "pairs": [*map(asdict, pairs)]}
         typer.echo(json.dumps(page, indent=2))
         return
-    console = Console()
+    console = opt.make_console()
     console.print(run_table(found))
     console.print(pair_table(pairs))
 
@@ -120,17 +115,16 @@ def explain(
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2))
         return
-    console = Console()
-    plain: Any = {"markup": False, "highlight": False}
-    console.print(heading(found), **plain)
+    console = opt.make_console()
+    console.print(heading(found))
     if not found.is_calibrated:
-        console.print(f"{UNCALIBRATED[:1].upper()}{UNCALIBRATED[1:]}.", **plain)
+        console.print(f"{UNCALIBRATED[:1].upper()}{UNCALIBRATED[1:]}.")
     console.print(link_table(found))
     columns = ", ".join(found.explanation.columns)
     if columns:
-        console.print(f"Columns that count most for its links: {columns}.", **plain)
+        console.print(f"Columns that count most for its links: {columns}.")
     console.print(
-        "In Python, clf.explain(..., refits=1) also measures the effect of single labels.", **plain
+        "In Python, clf.explain(..., refits=1) also measures the effect of single labels."
     )
 
 
@@ -148,7 +142,7 @@ def suggest(
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     elif found:
-        Console().print(suggestion_table(found))
+        opt.make_console().print(suggestion_table(found))
     else:
         typer.echo("Every row has a label.")
 
@@ -231,10 +225,10 @@ def tune(
     how: Any = {"n_trials": trials, "goal": goal, "folds": folds, "random_state": seed}
     search = TunedClassifier(GLNNClassifier(**start, random_state=seed), **how)
     folder = out or Path("runs") / f"{Path(source.name).stem}-tuning-{seed}"
-    console = Console(quiet=quiet)
+    console = opt.make_console(quiet=quiet)
 
     def print_line(line: str) -> None:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
     more: Any = {"nested": nested, "threads": threads}
     found, estimate = run_tuning(source, search, folder, print_line, **more)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 _data, _evaluation, _method, _output = (
     functools.partial(typer.Option, rich_help_panel=panel)
@@ -150,6 +151,11 @@ _SPECIAL = ("source", "columns", "settings")  # parameters of commands that are 
 
 # Table options of --set; the last one is true or false, the others are text.
 _READING = ("delimiter", "decimal", "encoding", "on_unknown", "exact_labels")
+
+
+def make_console(*, quiet: bool = False) -> Console:
+    """Return a console that prints the text of data as it is: brackets and colons mean nothing."""
+    return Console(quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

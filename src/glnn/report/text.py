@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE
-from rich.markup import escape
 from rich.table import Table
 
 from glnn.estimator import GLNNClassifier
@@ -223,7 +222,7 @@ def score_table(evaluation: Evaluation) -> Table:
     best = max(score.accuracy for score in scores)
     for score in scores:
         table.add_row(
-            escape(score.title),
+            score.title,
             _format_interval(score.metrics["accuracy"]),
             f"{100 * score.metrics['balanced_accuracy'].value:.1f}",
             "" if score.difference is None else _format_interval(score.difference, "+"),
@@ -246,7 +245,7 @@ def column_table(columns: Sequence[tuple[str, str]]) -> Table:
         shown = ", ".join(names)
         if len(names) > 4:
             shown = f"{names[0]}, {names[1]}, ..., {names[-1]} ({len(names):,} columns)"
-        table.add_row(escape(shown), escape(what))
+        table.add_row(shown, what)
     return table
 
 
@@ -272,7 +271,7 @@ def suggestion_table(found: list[dict[str, Any]]) -> Table:
     table = Table(*found[0], title=title, title_justify="left", box=SIMPLE, pad_edge=False)
     for one in found:
         name, predicted, probability, why = one.values()
-        table.add_row(escape(name), escape(predicted), f"{probability:.0%}", escape(why))
+        table.add_row(name, predicted, f"{probability:.0%}", why)
     return table
 
 
