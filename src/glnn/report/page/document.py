@@ -31,9 +31,9 @@ from glnn.report.page.sections import (
     card_markdown,
     error_section,
     find_slices,
+    interval_scale,
     learning_section,
     model_card,
-    scale_slices,
     verdict_section,
 )
 from glnn.report.page.subset import build_arrays, encode_block, select_subset
@@ -157,7 +157,8 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
         results=results,
         subtitle=label_sentence(results),
         sections=[one for one in SECTIONS if one[0] != "columns" or slices or results.metric],
-        slices=scale_slices(slices),
+        slices=slices,
+        slice_scale=interval_scale([one.accuracy for one in slices]),
         place_of={node: k for k, node in enumerate(shown.chosen.tolist())},
         card=card,
         shown=shown,

@@ -78,7 +78,7 @@ _WEAK = 0.5  # a class with a recall or precision below this is called weak
 
 
 def verdict_section(results: Results) -> dict[str, Any]:
-    """Return the verdict, the bars of the methods on one scale, further metrics and warnings."""
+    """Return the verdict, the scores of all methods and their scale, metrics and warnings."""
     evaluation = results.evaluation
     warnings = [*(() if evaluation is None else evaluation.notes), *warning_lines(results)]
     section: dict[str, Any] = {
@@ -87,26 +87,17 @@ def verdict_section(results: Results) -> dict[str, Any]:
         + weak_classes(results, warnings),
     }
     if evaluation is None:
-        return section | {"tone": "caution", "bars": []}
+        return section | {"tone": "caution", "scores": ()}
     metrics = evaluation.own.metrics
     measures = [(title, metrics[name]) for name, title in _METRIC_NAMES.items() if name in metrics]
     if evaluation.coverage is not None:
         measures.append(("prediction sets with the true class", evaluation.coverage))
     scores = (evaluation.own, *evaluation.others)
-    low, high = interval_scale([score.metrics["accuracy"] for score in scores])
     return section | {
         "tone": _TONES.get(evaluation.verdict.kind, "caution"),
-        "bars": [{"score": s} | _scaled(s.metrics["accuracy"], low, high) for s in scores],
-        "scale": (low, high),
+        "scores": scores,
+        "scale": interval_scale([score.metrics["accuracy"] for score in scores]),
         "measures": measures,
-    }
-
-
-def _scaled(share: Interval, low: float, high: float) -> dict[str, Any]:
-    """Return an interval and its places on a scale from 0 to 1."""
-    places = {"at": share.value, "low": share.low, "high": share.high}
-    return {"accuracy": share} | {
-        name: round((one - low) / (high - low), 4) for name, one in places.items()
     }
 
 
@@ -149,15 +140,6 @@ def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
     return sentences
 
 
-# Columns
-
-
-def scale_slices(slices: Sequence[Slice]) -> list[dict[str, Any]]:
-    """Return the groups of rows with their accuracy, on one scale."""
-    low, high = interval_scale([one.accuracy for one in slices])
-    return [{"slice": one} | _scaled(one.accuracy, low, high) for one in slices]
-
-
 # Errors
 
 _N_HEATS = 8  # colours of the confusion matrix
@@ -168,15 +150,16 @@ def error_section(results: Results) -> dict[str, Any]:
     evaluation = results.evaluation
     if evaluation is None:
         return {"confusion": [], "precisions": []}
-    quality, lines = class_quality(evaluation), []
+    quality, confusion = class_quality(evaluation), evaluation.confusion
+    n_true = np.maximum(confusion.sum(1, keepdims=True), 1)
+    heats = np.ceil((_N_HEATS - 1) * confusion / n_true).astype(int)
     numbers = [results.class_names.index(one["name"]) for one in quality]
-    for number, one, counts in zip(numbers, quality, evaluation.confusion):
-        heats = np.ceil((_N_HEATS - 1) * counts / max(int(counts.sum()), 1)).astype(int)
-        cells = [
-            {"count": int(count), "heat": int(heat), "number": other}
-            for count, heat, other in zip(counts, heats, numbers)
-        ]
-        lines.append({"name": one["name"], "number": number, "cells": cells} | one)
+    lines = [
+        one | {"number": number, "cells": list(zip(counts, colours, numbers))}
+        for one, number, counts, colours in zip(
+            quality, numbers, confusion.tolist(), heats.tolist()
+        )
+    ]
     return {"confusion": lines, "precisions": [one["precision"] for one in quality]}
 
 
