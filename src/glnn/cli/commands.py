@@ -51,10 +51,7 @@ def health_rows() -> Iterator[tuple[bool, str, str]]:
 
 
 @opt.with_options
-def report(
-    run: Path,
-    out: Path | None = None,
-) -> None:
+def report(run: Path, out: Path | None = None) -> None:
     """Write the HTML report of a run again; it opens in any browser, without a network."""
     from glnn.data.files import write_file
     from glnn.report.page.document import render
@@ -67,12 +64,7 @@ def report(
 
 
 @opt.with_options
-def export(
-    run: Path,
-    to: str,
-    out: Path | None = None,
-    overwrite: bool = False,
-) -> None:
+def export(run: Path, to: str, out: Path | None = None, overwrite: bool = False) -> None:
     """Export the learned graph: nodes with class and probability, edges with their weight."""
     from glnn.report.export import export_graph
     from glnn.report.results import read_results
@@ -83,10 +75,7 @@ def export(
 
 
 @opt.with_options
-def compare(
-    runs: list[Path],
-    as_json: bool = False,
-) -> None:
+def compare(runs: list[Path], as_json: bool = False) -> None:
     """Compare runs: verdicts, paired differences in accuracy, shared links."""
     from glnn.report.compare import compare_runs, pair_table, run_table
 
@@ -178,9 +167,15 @@ def predict(
         chances = (f"{chance:.6g}" for chance in found.probabilities.max(1))
         writer.writerows(zip(found.ids.tolist(), found.labels.tolist(), chances))
     else:
-        answers = (found.ids, found.labels, found.probabilities, found.classes)
-        how: Any = {"id_name": found.id_name, "spreadsheet_safe": spreadsheet_safe}
-        write_predictions(out, *answers, **how)
+        write_predictions(
+            out,
+            found.ids,
+            found.labels,
+            found.probabilities,
+            found.classes,
+            id_name=found.id_name,
+            spreadsheet_safe=spreadsheet_safe,
+        )
         typer.echo(f"{format_count(len(found.ids), 'row')} in {out}")
     for line in found.accuracy:
         typer.echo(f"glnn: note: {line}", err=True)

@@ -64,11 +64,7 @@ def fetch(
 
 @app.command()
 @opt.with_options
-def convert(
-    source: Any,
-    target: Path,
-    overwrite: bool = False,
-) -> None:
+def convert(source: Any, target: Path, overwrite: bool = False) -> None:
     """Convert data to another format, which is given by the suffix of OUT."""
     from glnn.data import write_data
     from glnn.data.table_files import edge_table_path
