@@ -15,9 +15,17 @@ from glnn.report.text import verdict_line
 
 # Colours that can be distinguished with any colour vision
 COLOURS = (
-    "#332288", "#E8601C", "#117733", "#88CCEE", "#AA4499", "#DDAA33", "#882255", "#44AA99",
-    "#999999", "#4477AA",
-)  # fmt: skip
+    "#332288",
+    "#E8601C",
+    "#117733",
+    "#88CCEE",
+    "#AA4499",
+    "#DDAA33",
+    "#882255",
+    "#44AA99",
+    "#999999",
+    "#4477AA",
+)
 MARKS = ("o", "s", "^", "D", "v", "P")
 INK = "#22252B"
 

@@ -197,7 +197,7 @@ def collect_results(
         hidden = evaluation.held_out.hidden_nodes
         columns = [class_names.index(str(label)) for label in evaluation.classes]
         probabilities[hidden[:, None], columns] = evaluation.probabilities[hidden]
-        if not split.test.size or not np.isin(hidden, split.test).all():
+        if not np.isin(hidden, split.test).all():
             found, _ = suspect_labels(evaluation.held_out, evaluation.probabilities)
             suspects = tuple(found.tolist())
     metric, suggestions = metric_columns(nodes), ()

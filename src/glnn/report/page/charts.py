@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from glnn._utils import import_optional
 from glnn.quality.metrics import reliability
@@ -65,7 +66,7 @@ def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
 
 
 def curves_chart(
-    curves: Sequence[tuple[str, Mapping[str, Sequence[float]]]],
+    curves: Sequence[tuple[str, pd.DataFrame]],
     columns: Sequence[str],
     label: str,
     log: bool,
@@ -290,8 +291,8 @@ def _curve_frames(results: Results) -> list[Frame]:
     ):
         lines = []
         for stage, values in curves:
-            last = [f"{values[column][-1]:.4g}" if column in values else "-" for column in columns]
-            lines.append((stage, str(max(map(len, values.values()), default=0)), *last))
+            last = [f"{values[name].iloc[-1]:.4g}" if name in values else "-" for name in columns]
+            lines.append((stage, str(len(values)), *last))
         if any(column in values for _, values in curves for column in columns):
             head = ("stage", "epochs", *(f"last {column.replace('_', ' ')}" for column in columns))
             draw = partial(curves_chart, curves, columns, label, log)

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -51,22 +51,18 @@ from glnn.report.text import (
 
 # Scripts, style and content security policy
 
-PARTS = (
-    "bytes", "model", "state", "colours", "grid", "view", "edges", "nodes", "scene", "pane",
-    "pointer", "map", "panel", "search", "controls", "confusion", "table", "save", "matrix",
-    "charts", "main",
-)  # fmt: skip
+_SCRIPTS = files("glnn.report.page") / "templates" / "js"
 
 
-def read_parts(names: Sequence[str]) -> str:
+def read_parts(names: Iterable[str]) -> str:
     """Return parts of the page's script; those of the map and the panel serve other pages too."""
-    folder = files("glnn.report.page") / "templates" / "js"
-    return "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in names)
+    return "\n".join((_SCRIPTS / f"{name}.js").read_text(encoding="utf-8") for name in names)
 
 
 def read_script() -> str:
     """Return all parts of the page's script, in one function so that no name becomes global."""
-    return '"use strict";\n(() => {\n' + read_parts(PARTS) + "})();\n"
+    names = sorted(path.name.removesuffix(".js") for path in _SCRIPTS.iterdir())
+    return '"use strict";\n(() => {\n' + read_parts(names) + "main();\n})();\n"
 
 
 def read_style() -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from jaxtyping import Float, Int, UInt8
 
@@ -165,7 +166,6 @@ def error_section(results: Results) -> dict[str, Any]:
 
 # How the graph was learned
 
-_CURVES = ("loss", "validation_loss", "validation_accuracy")
 _CHOICE_NAMES = {
     "mixture": "models and their weights",
     "learned graph": "the graph shown",
@@ -193,23 +193,19 @@ def learning_section(results: Results) -> dict[str, Any]:
     }
 
 
-def training_curves(
-    history: Sequence[Mapping[str, Any]],
-) -> list[tuple[str, dict[str, list[float]]]]:
-    """Return name and columns of the training stages of all tracks, in order.
+def training_curves(history: Sequence[Mapping[str, Any]]) -> list[tuple[str, pd.DataFrame]]:
+    """Return name and records of the training stages of all tracks, in order.
 
     A stage of the history is named ``classifier`` and the number of its round, after the name of
     its track if there are several.
     """
-    curves: list[tuple[str, dict[str, list[float]]]] = []
-    for record in history:
-        if record["epoch"] == 0:
-            name = str(record["stage"]).replace("classifier", "round")
-            curves.append((name, {column: [] for column in _CURVES if column in record}))
-        for column, values in curves[-1][1].items():
-            value = record.get(column)
-            values.append(np.nan if value is None else float(value))
-    return curves
+    if not history:
+        return []
+    stages = pd.DataFrame(list(history)).groupby("stage", sort=False)
+    return [
+        (str(stage).replace("classifier", "round"), records.dropna(axis=1, how="all"))
+        for stage, records in stages
+    ]
 
 
 MAX_PICTURE_CELLS = 180  # rows and columns of a picture; larger graphs are averaged in blocks
