@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.table import Table
@@ -216,17 +216,19 @@ def tune(
         raise InputError("--nested must be 0 or at least 2, got 1.")
     reading = source.options.replace(drop_constant=True, needs_label=True)
     source = replace(source, options=reading, labels_per_class=labels_per_class, seed=seed)
-    start: Any = {"preset": preset, "n_epochs": epochs, "device": device, "calibrate": None}
-    how: Any = {"n_trials": trials, "goal": goal, "folds": folds, "random_state": seed}
-    search = TunedClassifier(GLNNClassifier(**start, random_state=seed), **how)
+    model = GLNNClassifier(
+        cast(Any, preset), n_epochs=epochs, device=device, calibrate=None, random_state=seed
+    )
+    search = TunedClassifier(
+        model, n_trials=trials, goal=cast(Any, goal), folds=folds, random_state=seed
+    )
     folder = out or Path("runs") / f"{Path(source.name).stem}-tuning-{seed}"
     console = opt.make_console(quiet=quiet)
 
     def print_line(line: str) -> None:
         console.print(line, soft_wrap=True)
 
-    more: Any = {"nested": nested, "threads": threads}
-    found, estimate = run_tuning(source, search, folder, print_line, **more)
+    found, estimate = run_tuning(source, search, folder, print_line, nested=nested, threads=threads)
     print_line(f"best: {goal} {found.value:.4f} with {found.params or 'the preset as it is'}")
     if estimate is not None:
         print_line(f"nested estimate of the tuned fit: {estimate.verdict.sentence}")

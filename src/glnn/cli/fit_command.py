@@ -166,10 +166,14 @@ def fit(
     from glnn.exceptions import InputError
 
     check_integer("--seed", seed, low=0)
-    how = source.options.replace(drop_constant=True, needs_label=True)
-    how = how.replace(group_column=group, time_column=time_column)
-    split: Any = {"labels_per_class": labels_per_class, "seed": seed}
-    source = dataclasses.replace(source, options=how, **split)
+    if folds == 1:
+        raise InputError("--folds must be 0 or at least 2, got 1.")
+    reading = source.options.replace(
+        drop_constant=True, needs_label=True, group_column=group, time_column=time_column
+    )
+    source = dataclasses.replace(
+        source, options=reading, labels_per_class=labels_per_class, seed=seed
+    )
     if "WORLD_SIZE" not in os.environ:  # several processes read only their rows
         _ = source.split  # its errors come before PyTorch is imported, which takes seconds
     from glnn.distributed import join_processes
@@ -178,9 +182,9 @@ def fit(
 
     is_file = preset.endswith(".json")
     found = read_settings(Path(preset)) if is_file else TunedSettings(preset, {})
-    params = {**found.params, **settings} | ({} if epochs is None else {"n_epochs": epochs})
-    if folds == 1:
-        raise InputError("--folds must be 0 or at least 2, got 1.")
+    params = {**found.params, **settings}
+    if epochs is not None:
+        params["n_epochs"] = epochs
     with join_processes(device) as peers:
         if folds and peers.size > 1:
             raise InputError("--folds needs a single process, got several. Leave it out.")
@@ -189,16 +193,23 @@ def fit(
         chosen: Any = rivals if rivals == "auto" else opt.split_patterns([rivals])
         if rivals == "none" or (rivals == "auto" and peers.size > 1):
             chosen = None  # several processes: process 0 would have to read all the data
-        how_to_fit = found.preset, params, seed, device, threads, folds, chosen
-        options = FitOptions(*how_to_fit, format_command(sys.argv), found.search)
-        source = dataclasses.replace(source, peers=peers) if peers.size > 1 else source
-        run = Run(source, options, out, checkpoint)
+        options = FitOptions(
+            preset=found.preset,
+            params=params,
+            seed=seed,
+            device=device,
+            threads=threads,
+            folds=folds,
+            rivals=chosen,
+            command=format_command(sys.argv),
+            search=found.search,
+        )
+        run = Run(dataclasses.replace(source, peers=peers), options, out, checkpoint)
         run.prepare(overwrite=overwrite, resume=resume)
         console = opt.make_console(quiet=quiet or as_json or peers.rank > 0)
         try:
             if resume and not overwrite and run.is_finished:
-                line = f"already finished, nothing to resume: {run.folder}"
-                console.print(line, soft_wrap=True)
+                console.print(f"already finished, nothing to resume: {run.folder}", soft_wrap=True)
             else:
                 _fit_and_write(run, console, checkpoint, verbose=verbose)
         finally:

@@ -267,8 +267,13 @@ def _evaluate_held_out(model: GLNNClassifier) -> Evaluation | None:
     fold, none = held_out.fold[hidden], np.empty(0, np.int64)
     folds = Folds(tuple(hidden[fold == number] for number in np.unique(fold)), (), none)
     problem = NodeProblem(nodes.features, None, nodes.labels, nodes.trained)
-    how: Any = {"class_weight": model.class_weight}
-    return estimate(problem, held_out, model.folds_ or folds, model.classes_, **how)
+    return estimate(
+        problem,
+        held_out,
+        model.folds_ or folds,
+        model.classes_,
+        class_weight=model.class_weight,
+    )
 
 
 def describe_settings(settings: FitSettings, has_graph: bool) -> dict[str, Any]:

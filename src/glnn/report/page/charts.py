@@ -54,9 +54,9 @@ def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
     confidence, right, counts = (np.array(part, dtype=float) for part in zip(*bins))
     figure = _figure("confidence of the prediction", "share that is right", percent="both")
     figure.line([0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="perfect")
-    columns = {"confidence": confidence, "right": right, "count": counts}
-    source = _source(columns | {"size": 6 + 16 * np.sqrt(counts / max(counts.max(), 1))})
-    figure.line("confidence", "right", source=source, color=BLUE, width=2, legend_label="measured")
+    figure.line(confidence, right, color=BLUE, width=2, legend_label="measured")
+    size = 6 + 16 * np.sqrt(counts / max(counts.max(), 1))
+    source = {"confidence": confidence, "right": right, "count": counts, "size": size}
     drawn = figure.scatter("confidence", "right", size="size", source=source, color=BLUE)
     tips = {"confidence": "@confidence{0 %}", "right": "@right{0 %}", "rows": "@count{0,0}"}
     _hover(figure, drawn, tips)
@@ -76,20 +76,33 @@ def curves_chart(
     figure = _figure("epoch", label, log=log)
     start = 0
     for stage, values in curves:
-        shown = {name: np.asarray(values[name], float) for name in columns if name in values}
+        shown = {name: values[name].to_numpy(float) for name in columns if name in values}
         for colour, (name, numbers) in zip(SERIES, shown.items()):
             if log:
                 numbers = np.where(numbers > 0, numbers, np.nan)
             words = name.replace("_", " ")
-            source = _source({"epoch": start + np.arange(len(numbers)), "value": numbers})
-            style = {"color": colour, "width": 1.6, "legend_label": words}
-            drawn = figure.line("epoch", "value", source=source, **style)
+            drawn = figure.line(
+                "epoch",
+                "value",
+                source={"epoch": start + np.arange(len(numbers)), "value": numbers},
+                color=colour,
+                width=1.6,
+                legend_label=words,
+            )
             _hover(figure, drawn, {"stage": stage, "epoch": "@epoch", words: "@value{0.0000}"})
         if shown:
             line = models.Span(location=start, dimension="height", line_color=GREY, line_alpha=0.5)
             figure.add_layout(line)
-            style = {"angle": np.pi / 2, "text_font_size": "11px", "x_offset": 14}
-            figure.add_layout(models.Label(x=start, y=6, y_units="screen", text=stage, **style))
+            text = models.Label(
+                x=start,
+                y=6,
+                y_units="screen",
+                x_offset=14,
+                angle=np.pi / 2,
+                text=stage,
+                text_font_size="11px",
+            )
+            figure.add_layout(text)
             start += len(next(iter(shown.values())))
     return figure
 
@@ -98,15 +111,15 @@ def trials_chart(search: Search) -> Any:
     """Draw the goal of each trial, the best so far, and the value of the unchanged preset."""
     figure = _figure("trial", f"{search.goal.replace('_', ' ')} on hidden labels")
     places = np.arange(1, len(search.values) + 1)
-    style = {"mode": "after", "color": ORANGE, "width": 2, "legend_label": "best so far"}
-    best = np.minimum if search.goal == "log_loss" else np.maximum
-    figure.step(places, best.accumulate(np.asarray(search.values, dtype=float)), **style)
-    source = _source({"trial": places, "value": search.values})
-    style = {"size": 7, "color": BLUE, "legend_label": "a trial"}
-    drawn = figure.scatter("trial", "value", source=source, **style)
+    better = np.minimum if search.goal == "log_loss" else np.maximum
+    best = better.accumulate(np.asarray(search.values, dtype=float))
+    figure.step(places, best, mode="after", color=ORANGE, width=2, legend_label="best so far")
+    source = {"trial": places, "value": search.values}
+    drawn = figure.scatter(
+        "trial", "value", source=source, size=7, color=BLUE, legend_label="a trial"
+    )
     preset = np.full(len(places), search.values[0])
-    style = {"color": GREY, "line_dash": "dashed", "legend_label": "the preset"}
-    figure.line(places, preset, **style)
+    figure.line(places, preset, color=GREY, line_dash="dashed", legend_label="the preset")
     _hover(figure, drawn, {"trial": "@trial", search.goal.replace("_", " "): "@value{0.0000}"})
     return figure
 
@@ -125,12 +138,18 @@ def bar_chart(
     height = max(140, 90 + 20 * len(names) * len(series))
     figure = _figure(label, "", percent="x" if percent else "", y_range=rows, height=height)
     keys = [f"s{k}" for k in range(len(series))]
-    source = _source({"name": names} | dict(zip(keys, map(list, series.values()))))
+    source = {"name": names, **dict(zip(keys, map(list, series.values())))}
     width = 0.8 / len(series)
     for k, (key, words) in enumerate(zip(keys, series)):
         at = transform.dodge("name", 0.4 - width * (k + 0.5), range=rows)
-        style = {"height": 0.9 * width, "color": SERIES[k % len(SERIES)], "legend_label": words}
-        drawn = figure.hbar(at, right=key, source=source, **style)
+        drawn = figure.hbar(
+            at,
+            right=key,
+            height=0.9 * width,
+            source=source,
+            color=SERIES[k % len(SERIES)],
+            legend_label=words,
+        )
         number = "{0.0 %}" if percent else "{0,0.[000]}"
         _hover(figure, drawn, {"": "@name", words: f"@{key}{number}"})
     return figure
@@ -173,10 +192,6 @@ def _hover(figure: Any, drawn: Any, tips: Mapping[str, str]) -> None:
     """Show these numbers of a point that was drawn when the mouse is on it."""
     models = import_optional("bokeh.models")
     figure.add_tools(models.HoverTool(renderers=[drawn], tooltips=list(tips.items())))
-
-
-def _source(columns: Mapping[str, Any]) -> Any:
-    return import_optional("bokeh.models").ColumnDataSource(dict(columns))
 
 
 # Frames

@@ -146,9 +146,12 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
     matrices = learning.pop("matrices")
     slices = find_slices(results)
     card = model_card(results, slices)
-    compact: Any = {"separators": (",", ":"), "allow_nan": False}
-    words |= {"card": card_markdown(results, card), "name": safe_file_name(results.name)}
-    words |= {"matrixNames": learning["matrix_names"], "matrixSide": matrices.shape[1]}
+    words |= {
+        "card": card_markdown(results, card),
+        "name": safe_file_name(results.name),
+        "matrixNames": learning["matrix_names"],
+        "matrixSide": matrices.shape[1],
+    }
     return environment.get_template("page.html").render(
         results=results,
         subtitle=label_sentence(results),
@@ -163,7 +166,11 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
         style=Markup(read_style()),
         chart_frames=frames,
         has_charts=bool(drawn),
-        charts=htmlsafe_json_dumps([chart_json(f.draw(), f.target) for f in drawn], **compact),
+        charts=htmlsafe_json_dumps(
+            [chart_json(frame.draw(), frame.target) for frame in drawn],
+            separators=(",", ":"),
+            allow_nan=False,
+        ),
         scripts=[Markup(script) for script in scripts],
         policy=content_policy(scripts),
         data=encode_block(words, arrays | {"matrices": matrices}),
