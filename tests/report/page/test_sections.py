@@ -12,7 +12,7 @@ from glnn.report.page.sections import (
     matrix_pictures,
     training_curves,
     verdict_section,
-    weak_classes,
+    warning_sentences,
 )
 
 
@@ -27,13 +27,27 @@ def test_bars_lie_on_the_common_scale(make_page):
         one, found = score.metrics["accuracy"], low + np.array(places, float) / 200 * (high - low)
         np.testing.assert_allclose(found, [one.low, one.high, one.value], atol=5e-4)
     assert scores[0].title == "GLNN"
-    assert "a remark" not in section["warnings"] and "A remark" in section["warnings"]
+    assert "A remark." in section["warnings"]
 
 
-def test_a_weak_class_is_warned_of_once(make_page):
+def test_a_weak_class_is_warned_of_once(make_page, make_evaluation):
     page = make_page()
-    assert [line for line in weak_classes(page) if "birch" in line]
-    assert not any("birch" in line for line in weak_classes(page, ["birch & oak is rare"]))
+    assert [line for line in warning_sentences(page) if "birch" in line]
+    nodes, certain = np.flatnonzero(page.labels >= 0), np.tile([0.8, 0.1, 0.1], (120, 1))
+    note = "Classes that are never predicted on hidden labels: birch & oak."
+    found = make_evaluation(page.class_names, page.labels, certain, nodes, notes=[note])
+    warnings = warning_sentences(dataclasses.replace(page, evaluation=found))
+    assert [line for line in warnings if "birch" in line] == [note]
+
+
+def test_a_class_is_weak_though_another_warning_holds_its_letter(results, make_evaluation):
+    labels = results.labels
+    said = np.where((labels == 0) & (np.arange(20) > 2), 1, labels)
+    evaluation = make_evaluation("ab", labels, np.eye(2)[said], np.arange(20))
+    page = dataclasses.replace(results, evaluation=evaluation, calibration=None)
+    first, weak = warning_sentences(page)
+    assert first.startswith("Probabilities are not calibrated")
+    assert weak == "Weak class a: only 30 % of its rows are recognised (10 rows)."
 
 
 def test_nothing_judged_means_no_matrix_and_no_bars(make_page):

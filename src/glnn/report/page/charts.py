@@ -23,7 +23,6 @@ from glnn.report.text import format_percent
 
 BLUE, ORANGE, GREY = "#4477AA", "#E8601C", "#8A909C"
 SERIES = (BLUE, ORANGE, "#44AA99", "#AA4499", "#DDAA33", "#882255", "#999999", "#117733")
-_HEIGHT = 290
 
 
 def has_bokeh() -> bool:
@@ -165,10 +164,12 @@ def shorten_names(names: Sequence[str], limit: int = 22) -> list[str]:
     return found
 
 
-def _figure(x: str, y: str, *, percent: str = "", log: bool = False, **more: Any) -> Any:
+def _figure(
+    x: str, y: str, *, percent: str = "", log: bool = False, height: int = 290, **more: Any
+) -> Any:
     models = import_optional("bokeh.models")
     figure = import_optional("bokeh.plotting").figure(
-        **{"height": _HEIGHT, **more},
+        height=height,
         sizing_mode="stretch_width",
         min_width=220,
         x_axis_label=x,
@@ -179,6 +180,7 @@ def _figure(x: str, y: str, *, percent: str = "", log: bool = False, **more: Any
         background_fill_alpha=0.0,
         border_fill_alpha=0.0,
         outline_line_color=None,
+        **more,
     )
     for axis, name in ((figure.xaxis, "x"), (figure.yaxis, "y")):
         axis.minor_tick_line_color = None

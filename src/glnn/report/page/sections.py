@@ -1,5 +1,6 @@
 """The numbers and sentences of each section of the page, in the form its template needs."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,12 +82,7 @@ _WEAK = 0.5  # a class with a recall or precision below this is called weak
 def verdict_section(results: Results) -> dict[str, Any]:
     """Return the verdict, the scores of all methods and their scale, metrics and warnings."""
     evaluation = results.evaluation
-    warnings = [*(() if evaluation is None else evaluation.notes), *warning_lines(results)]
-    section: dict[str, Any] = {
-        "verdict": verdict_line(results),
-        "warnings": [line[:1].upper() + line[1:] for line in warnings]
-        + weak_classes(results, warnings),
-    }
+    section = {"verdict": verdict_line(results), "warnings": warning_sentences(results)}
     if evaluation is None:
         return section | {"tone": "caution", "scores": ()}
     metrics = evaluation.own.metrics
@@ -104,38 +100,51 @@ def verdict_section(results: Results) -> dict[str, Any]:
 
 def interval_scale(intervals: Sequence[Interval]) -> tuple[float, float]:
     """Return the bounds, in steps of ten percent, of a scale for all intervals."""
-    low = int(10 * min((one.low for one in intervals), default=0.0))
-    high = -int(-10 * max((one.high for one in intervals), default=1.0) // 1)
+    low = math.floor(10 * min((one.low for one in intervals), default=0.0))
+    high = math.ceil(10 * max((one.high for one in intervals), default=1.0))
     return low / 10, min(1.0, max(high, low + 1) / 10)
 
 
 def class_quality(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return precision and recall of each class; without a number where no node counts."""
-    n_true, n_said = evaluation.confusion.sum(1).tolist(), evaluation.confusion.sum(0).tolist()
+    n_true = evaluation.confusion.sum(1).tolist()
+    n_predicted = evaluation.confusion.sum(0).tolist()
     return [
         {
             "name": str(name),
             "n_nodes": n_true[k],
             "recall": parts["recall"] if n_true[k] else _NONE,
-            "precision": parts["precision"] if n_said[k] else _NONE,
+            "precision": parts["precision"] if n_predicted[k] else _NONE,
         }
         for k, (name, parts) in enumerate(zip(evaluation.classes, evaluation.per_class))
     ]
 
 
-def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
+def warning_sentences(results: Results) -> list[str]:
+    """Return the notes of the evaluation, the warnings, and a sentence on every weak class."""
+    evaluation, warnings = results.evaluation, warning_lines(results)
+    if evaluation is None:
+        return list(map(_as_sentence, warnings))
+    return [*map(_as_sentence, (*evaluation.notes, *warnings)), *weak_classes(evaluation)]
+
+
+def _as_sentence(line: str) -> str:
+    return f"{line[:1].upper()}{line[1:].rstrip('.')}."
+
+
+def weak_classes(evaluation: Evaluation) -> list[str]:
     """Return a sentence on every class with low recall or precision.
 
-    Classes that a warning already names are skipped.
+    Classes that are never predicted are left out, because a note of the evaluation names them.
     """
     sentences = []
-    for one in [] if results.evaluation is None else class_quality(results.evaluation):
-        if any(one["name"] in warning for warning in warnings):
-            continue
-        said = (("recall", "rows are recognised"), ("precision", "predictions are right"))
-        shares = [(one[part].value, what) for part, what in said]
-        weak = [f"only {100 * n:.0f} % of its {what}" for n, what in shares if n < _WEAK]
-        if weak:
+    for one in class_quality(evaluation):
+        recall, precision, weak = one["recall"].value, one["precision"].value, []
+        if recall < _WEAK:
+            weak.append(f"only {100 * recall:.0f} % of its rows are recognised")
+        if precision < _WEAK:
+            weak.append(f"only {100 * precision:.0f} % of its predictions are right")
+        if weak and not np.isnan(precision):
             about = f"{', '.join(weak)} ({one['n_nodes']} rows)"
             sentences.append(f"Weak class {one['name']}: {about}.")
     return sentences
@@ -255,8 +264,7 @@ def model_card(results: Results, slices: Sequence[Slice]) -> Card:
         data.append(f"A given graph with {results.graph_facts.n_given or 0:,} links.")
     data.append(f"{format_count(len(seen), 'label')} used in the fit: {classes}.")
     data += [f"{name}: {facts[name]}." for name in ("data digest",) if name in facts]
-    verdict = verdict_line(results).rstrip(".")
-    quality = [f"{verdict[:1].upper()}{verdict[1:]}."]
+    quality = [_as_sentence(verdict_line(results))]
     if results.evaluation is not None:
         shown = format_share(results.evaluation.own.metrics["accuracy"])
         on = "test labels" if split.test.size else "labels hidden in turn"
@@ -264,8 +272,7 @@ def model_card(results: Results, slices: Sequence[Slice]) -> Card:
     limits = [
         "Only the classes above can be predicted; a row of another kind still gets one of them.",
         "The accuracy may be lower on rows that differ from the labelled ones.",
-        *(f"{line[:1].upper()}{line[1:]}." for line in warning_lines(results)),
-        *weak_classes(results),
+        *warning_sentences(results),
         *(f"{one.name}: accuracy {format_share(one.accuracy)}." for one in slices if one.is_low),
     ]
     if results.suspects:
