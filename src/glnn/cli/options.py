@@ -73,8 +73,7 @@ OPTIONS: dict[str, Any] = {
         "boosted_trees_neighbors. auto: all of them, none with several processes.",
     ),
     "group": _evaluation(
-        metavar="COLUMN",
-        help="Column of groups, such as patients: folds hide each as a whole.",
+        metavar="COLUMN", help="Column of groups, such as patients: folds hide each as a whole."
     ),
     "time_column": _evaluation(
         "--time", metavar="COLUMN", help="Column of times: folds are predicted from earlier labels."

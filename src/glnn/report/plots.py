@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from glnn._utils import import_optional
+from glnn.data.files import one_line
 from glnn.report.page.subset import select_subset
 from glnn.report.results import Results
 from glnn.report.text import verdict_line
@@ -89,7 +90,6 @@ def _draw_nodes(axis: Any, results: Results, given_places: Float[np.ndarray, "n 
     looks = itertools.cycle(itertools.product(MARKS, COLOURS))
     for number, (name, (mark, colour)) in enumerate(zip(results.class_names, looks)):
         at = places[results.predictions[shown.chosen] == number]
-        short = name if len(name) <= 18 else f"{name[:17]}…"
         axis.scatter(
             *at.T,
             s=size,
@@ -97,7 +97,7 @@ def _draw_nodes(axis: Any, results: Results, given_places: Float[np.ndarray, "n 
             marker=mark,
             linewidths=0,
             zorder=2,
-            label=short.replace("$", r"\$"),  # $ begins mathematics
+            label=one_line(name, limit=18).replace("$", r"\$"),  # $ begins mathematics
         )
     _mark_nodes(axis, results, shown.chosen, places, size)
     axis.margins(0.03)

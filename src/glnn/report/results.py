@@ -268,11 +268,7 @@ def _evaluate_held_out(model: GLNNClassifier) -> Evaluation | None:
     folds = Folds(tuple(hidden[fold == number] for number in np.unique(fold)), (), none)
     problem = NodeProblem(nodes.features, None, nodes.labels, nodes.trained)
     return estimate(
-        problem,
-        held_out,
-        model.folds_ or folds,
-        model.classes_,
-        class_weight=model.class_weight,
+        problem, held_out, model.folds_ or folds, model.classes_, class_weight=model.class_weight
     )
 
 

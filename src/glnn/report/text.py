@@ -166,9 +166,7 @@ def final_notes(results: Results, *, verbose: bool) -> list[str]:
 
     With ``verbose`` also the choices of the fit and the notes of the solver.
     """
-    evaluation = results.evaluation
-    notes = [] if evaluation is None else list(evaluation.notes)
-    notes += [*warning_lines(results), *suspect_lines(results)]
+    notes = [*warning_lines(results), *suspect_lines(results)]
     if verbose:
         notes += [f"{name}: {value}" for name, value in results.choices.items()]
     if verbose and results.certificate is not None:
@@ -177,8 +175,10 @@ def final_notes(results: Results, *, verbose: bool) -> list[str]:
 
 
 def warning_lines(results: Results) -> list[str]:
-    """Return warnings on the predictions: not calibrated, classes that are never predicted."""
-    lines = [] if results.is_calibrated else [UNCALIBRATED]
+    """Return the notes of the evaluation, and warnings: not calibrated, classes not predicted."""
+    lines = [] if results.evaluation is None else list(results.evaluation.notes)
+    if not results.is_calibrated:
+        lines.append(UNCALIBRATED)
     known = results.classes if results.classes is not None else np.arange(len(results.class_names))
     missing = np.setdiff1d(known, results.predictions)
     if missing.size:

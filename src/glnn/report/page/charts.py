@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from glnn._utils import import_optional
+from glnn.data.files import one_line
 from glnn.quality.metrics import reliability
 from glnn.report.links import merge_links
 from glnn.report.page.sections import training_curves
@@ -48,9 +49,9 @@ def bokeh_script() -> str:
     return script.read_text(encoding="utf-8")
 
 
-def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
+def reliability_chart(bins: Mapping[str, np.ndarray]) -> Any:
     """Draw accuracy against confidence, with the diagonal."""
-    confidence, right, counts = (np.array(part, dtype=float) for part in zip(*bins))
+    confidence, right, counts = bins["confidence"], bins["accuracy"], bins["count"]
     figure = _figure("confidence of the prediction", "share that is right", percent="both")
     figure.line([0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="perfect")
     figure.line(confidence, right, color=BLUE, width=2, legend_label="measured")
@@ -65,10 +66,7 @@ def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
 
 
 def curves_chart(
-    curves: Sequence[tuple[str, pd.DataFrame]],
-    columns: Sequence[str],
-    label: str,
-    log: bool,
+    curves: Sequence[tuple[str, pd.DataFrame]], columns: Sequence[str], label: str, log: bool
 ) -> Any:
     """Draw columns of the training history, one stage after another."""
     models = import_optional("bokeh.models")
@@ -102,7 +100,7 @@ def curves_chart(
                 text_font_size="11px",
             )
             figure.add_layout(text)
-            start += len(next(iter(shown.values())))
+            start += len(values)
     return figure
 
 
@@ -136,29 +134,26 @@ def bar_chart(
     rows = import_optional("bokeh.models").FactorRange(factors=names[::-1])
     height = max(140, 90 + 20 * len(names) * len(series))
     figure = _figure(label, "", percent="x" if percent else "", y_range=rows, height=height)
-    keys = [f"s{k}" for k in range(len(series))]
-    source = {"name": names, **dict(zip(keys, map(list, series.values())))}
-    width = 0.8 / len(series)
-    for k, (key, words) in enumerate(zip(keys, series)):
+    width, number = 0.8 / len(series), "{0.0 %}" if percent else "{0,0.[000]}"
+    for k, (words, values) in enumerate(series.items()):
         at = transform.dodge("name", 0.4 - width * (k + 0.5), range=rows)
         drawn = figure.hbar(
             at,
-            right=key,
+            right="value",
             height=0.9 * width,
-            source=source,
+            source={"name": names, "value": list(values)},
             color=SERIES[k % len(SERIES)],
             legend_label=words,
         )
-        number = "{0.0 %}" if percent else "{0,0.[000]}"
-        _hover(figure, drawn, {"": "@name", words: f"@{key}{number}"})
+        _hover(figure, drawn, {"": "@name", words: f"@value{number}"})
     return figure
 
 
-def shorten_names(names: Sequence[str], limit: int = 22) -> list[str]:
+def shorten_names(names: Sequence[str]) -> list[str]:
     """Return names short enough for an axis, made unique by a number."""
     found: list[str] = []
     for name in names:
-        short = name if len(name) <= limit else name[: limit - 1] + "…"
+        short = one_line(name, limit=22)
         n_before = sum(other == short or other.startswith(f"{short} (") for other in found)
         found.append(f"{short} ({n_before + 1})" if n_before else short)
     return found
@@ -218,13 +213,13 @@ def error_frames(results: Results) -> list[Frame]:
     found = [_balance(results)] if len(results.class_names) <= _MAX_CHART_CLASSES else []
     evaluation = results.evaluation
     if evaluation is not None:
-        parts = reliability(evaluation.own.predictions)
-        bins = list(zip(*(parts[key].tolist() for key in ("confidence", "accuracy", "count"))))
+        bins = reliability(evaluation.own.predictions)
         error = format_percent(evaluation.own.metrics["calibration_error"].value)
         words = "The accuracy of the predictions at each level of confidence. The calibration "
         words += f"error, their mean difference less what chance explains, is {error}."
         head, draw = ("confidence", "right", "rows"), partial(reliability_chart, bins)
-        lines = [(format_percent(c), format_percent(r), f"{n:,}") for c, r, n in bins]
+        rows = zip(bins["confidence"], bins["accuracy"], bins["count"])
+        lines = [(format_percent(c), format_percent(r), f"{n:,}") for c, r, n in rows]
         title = "Confidence and accuracy"
         found.append(Frame("chart-reliability", title, words, draw, head, lines))
     return found

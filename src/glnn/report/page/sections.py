@@ -15,12 +15,7 @@ from glnn.quality.metrics import Interval, accuracy_interval
 from glnn.report.columns import OTHER_VALUES
 from glnn.report.page.subset import quantize
 from glnn.report.results import Results
-from glnn.report.text import (
-    format_count,
-    format_share,
-    verdict_line,
-    warning_lines,
-)
+from glnn.report.text import format_count, format_share, verdict_line, warning_lines
 
 _NONE = Interval(np.nan, np.nan, np.nan)
 
@@ -121,11 +116,9 @@ def class_quality(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def warning_sentences(results: Results) -> list[str]:
-    """Return the notes of the evaluation, the warnings, and a sentence on every weak class."""
-    evaluation, warnings = results.evaluation, warning_lines(results)
-    if evaluation is None:
-        return list(map(_as_sentence, warnings))
-    return [*map(_as_sentence, (*evaluation.notes, *warnings)), *weak_classes(evaluation)]
+    """Return all warnings, and a sentence on every weak class."""
+    sentences = [_as_sentence(line) for line in warning_lines(results)]
+    return sentences if results.evaluation is None else sentences + weak_classes(results.evaluation)
 
 
 def _as_sentence(line: str) -> str:
