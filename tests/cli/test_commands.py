@@ -105,6 +105,10 @@ def test_text_of_the_data_is_printed_as_it_is(glnn, run, tmp_path):
     write_results(tmp_path / "results.npz", odd)
     printed = glnn("suggest", tmp_path, "-k", 9).out
     assert "[/b]" in printed and ":smile:" in printed and "[red]pilot" in printed
+    write_results(tmp_path / "results.npz", dataclasses.replace(odd, id_name="predicted"))
+    assert glnn("suggest", tmp_path, "-k", 2).code == 0
+    first, _ = json.loads(glnn("suggest", tmp_path, "-k", 2, "--json").out)
+    assert first["id"] == odd.ids[odd.suggestions[0]]
 
 
 # glnn predict

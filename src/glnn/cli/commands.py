@@ -127,11 +127,12 @@ def suggest(
     from glnn.report.results import read_results
     from glnn.report.text import suggestion_table, suggestions
 
-    found = suggestions(read_results(run), run, k)
+    results = read_results(run)
+    found = suggestions(results, run, k)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     elif found:
-        opt.make_console().print(suggestion_table(found))
+        opt.make_console().print(suggestion_table(found, results.id_name))
     else:
         typer.echo("Every row has a label.")
 

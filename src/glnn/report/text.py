@@ -256,7 +256,7 @@ def suggestions(results: Results, run: Path, k: int) -> list[dict[str, Any]]:
         nodes = GLNNClassifier.load(run).suggest_labels(k)["node"].tolist()
     return [
         {
-            results.id_name: str(results.ids[node]),
+            "id": str(results.ids[node]),
             "predicted": results.class_names[results.predictions[node]],
             "probability": float(results.probabilities[node].max()),
             "why": describe_suggestion(results, node),
@@ -265,10 +265,10 @@ def suggestions(results: Results, run: Path, k: int) -> list[dict[str, Any]]:
     ]
 
 
-def suggestion_table(found: list[dict[str, Any]]) -> Table:
+def suggestion_table(found: list[dict[str, Any]], id_name: str) -> Table:
     """Return a table of rows to label next."""
-    title = "Label these rows next, best first"
-    table = Table(*found[0], title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+    title, heads = "Label these rows next, best first", (id_name, "predicted", "probability", "why")
+    table = Table(*heads, title=title, title_justify="left", box=SIMPLE, pad_edge=False)
     for one in found:
         name, predicted, probability, why = one.values()
         table.add_row(name, predicted, f"{probability:.0%}", why)
