@@ -114,8 +114,9 @@ def test_warnings_are_one_line_each(glnn, monkeypatch):
 
 
 def registered(monkeypatch, *points):
-    """The application with these entry points."""
+    """The application with these entry points, without a laboratory beside it."""
     monkeypatch.setattr(main, "entry_points", lambda group: points)
+    monkeypatch.setattr(main, "find_spec", lambda name: None)
     app = typer.Typer(add_completion=False)
     app.command("fit")(lambda: None)
     main.add_commands(app)

@@ -5,7 +5,9 @@ import shlex
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +17,7 @@ from glnn.cli import commands, data_command, fit_command, studio_command
 # Commands of other packages
 
 GROUP = "glnn.commands"  # entry points of this group are functions that add a command
+PACKAGE = "glnn_lab"
 COMMANDS = {  # commands of glnn-lab, listed even if it is not installed
     "reproduce": "Reproduce a table or figure of the paper, with the published numbers",
     "bench": "Measure time, memory and growth, compared with other programs",
@@ -33,6 +36,8 @@ def add_commands(app: typer.Typer) -> None:
         try:
             if name in installed:
                 installed[name].load()(app)
+            elif find_spec(PACKAGE) is not None:  # a source tree on the path has no entry points
+                import_module(f"{PACKAGE}.cli.{name}").register(app)
             else:
                 _add_stub(app, name, f"glnn {name} {_MISSING}")
         except (ImportError, AttributeError) as error:
