@@ -9,7 +9,7 @@ import pytest
 from glnn import GLNNClassifier
 from glnn.cli.commands import health_rows
 from glnn.cli.main import BAD_INPUT, main
-from glnn.report.results import read_results
+from glnn.report.results import read_results, write_results
 from glnn.report.text import suggestions
 
 # glnn report
@@ -98,6 +98,19 @@ def test_suggestions_are_those_of_the_model(glnn, run):
     assert [one["id"] for one in suggestions(fewer, run, 12)] == ranked["name"].tolist()
 
 
+def test_text_of_the_data_is_printed_as_it_is(glnn, run, tmp_path):
+    odd = dataclasses.replace(
+        read_results(run), id_name="[/b]", class_names=(":smile:", "[red]pilot")
+    )
+    write_results(tmp_path / "results.npz", odd)
+    printed = glnn("suggest", tmp_path, "-k", 9).out
+    assert "[/b]" in printed and ":smile:" in printed and "[red]pilot" in printed
+    write_results(tmp_path / "results.npz", dataclasses.replace(odd, id_name="predicted"))
+    assert glnn("suggest", tmp_path, "-k", 2).code == 0
+    first, _ = json.loads(glnn("suggest", tmp_path, "-k", 2, "--json").out)
+    assert first["id"] == odd.ids[odd.suggestions[0]]
+
+
 # glnn predict
 
 
@@ -170,7 +183,7 @@ def test_packages_and_data_are_named_with_what_is_missing(monkeypatch, tmp_path)
     monkeypatch.setenv("GLNN_DATA", str(tmp_path))
     monkeypatch.setattr("glnn.report.text.find_version", lambda package: None)
     rows = list(health_rows())
-    assert {state for state, _, _ in rows} <= {"ok", "note"}
+    assert {subject for is_ok, subject, _ in rows if not is_ok} >= {"matplotlib", "pyarrow"}
     words = {subject: text for _, subject, text in rows[::-1]}
     assert words["data folder"] == f"{tmp_path}: cora"
     assert "glnn[report]" in words["matplotlib"] and "glnn[tables]" in words["pyarrow"]

@@ -357,9 +357,8 @@ def test_the_second_request_ends_it_at_once():
 
 def test_a_terminal_sees_a_bar_a_file_sees_lines_and_quiet_shows_nothing():
     def shown(*, terminal, quiet=False, error=False):
-        console = Console(file=io.StringIO(), force_terminal=terminal, width=100)
-        how = {"quiet": quiet, "verbose": True}
-        with contextlib.suppress(ValueError), StageProgress(console, 1, **how) as watch:
+        console = Console(file=io.StringIO(), force_terminal=terminal, width=100, quiet=quiet)
+        with contextlib.suppress(ValueError), StageProgress(console, 1, verbose=True) as watch:
             for stage, epoch, n_epochs in (("graph 1", 0, 0), ("net 1", 0, 2), ("net 1", 1, 2)):
                 watch(Progress(stage, epoch, n_epochs))
             if error:

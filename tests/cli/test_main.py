@@ -113,11 +113,10 @@ def test_warnings_are_one_line_each(glnn, monkeypatch):
 # Commands of other packages
 
 
-def registered(monkeypatch, *points, has_lab=False):
-    """The application with these entry points, and with or without a laboratory beside it."""
+def registered(monkeypatch, *points):
+    """The application with these entry points, without a laboratory beside it."""
     monkeypatch.setattr(main, "entry_points", lambda group: points)
-    if not has_lab:
-        monkeypatch.setattr(main, "find_spec", lambda name: None)
+    monkeypatch.setattr(main, "find_spec", lambda name: None)
     app = typer.Typer(add_completion=False)
     app.command("fit")(lambda: None)
     main.add_commands(app)

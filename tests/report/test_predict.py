@@ -107,6 +107,13 @@ def test_labels_in_the_table_are_compared_with_those_aside_that_trained(run):
     assert found.accuracy[0].startswith("accuracy on 81 rows with a label not used in training: ")
 
 
+def test_labels_of_new_rows_are_read_as_those_of_the_training_table(old, tmp_path):
+    table = put(tmp_path, "name,a,c,label\nx,5,red,1.0\ny,1,red,0.0\nz,2,green,\n")
+    assert read_new_rows(table, page(old, **OPTIONS)).labels == ["1", "0", ""]
+    table = put(tmp_path, "name,a,c,label\nx,5,red,u\ny,1,red,v\nz,2,green,unknown\n")
+    assert read_new_rows(table, page(old, **OPTIONS)).labels == ["u", "v", ""]
+
+
 def test_links_need_a_model_with_a_graph_and_ids(run, tmp_path):
     (tmp_path / "new.csv").write_text("x,y\n1,2\n")
     (tmp_path / "links.csv").write_text("source,target\n0,1000\n")

@@ -37,11 +37,19 @@ def test_edges_beside_a_table_are_taken_and_said(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["digits", "other.npz"])
-def test_table_options_need_a_table(tmp_path, name, monkeypatch):
+@pytest.mark.parametrize(
+    ("option", "choice"),
+    [
+        ("--id", {"id_column": "name"}),
+        ("--drop", {"drop": ["x*"]}),
+        ("--features", {"features": "x"}),
+    ],
+)
+def test_table_options_need_a_table(tmp_path, name, option, choice, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.npz").touch()
-    with pytest.raises(InputError, match="--id must come with a table"):
-        _ = Source(name, options=TableOptions(id_column="name")).data
+    with pytest.raises(InputError, match=f"{option} must come with a table"):
+        _ = Source(name, options=TableOptions(**choice)).data
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".edges"])

@@ -8,58 +8,50 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from glnn.cli import options as opt
 
-HealthRow = tuple[str, str, str]  # state (ok or note), subject, text
-_MARKS = {"ok": ("ok", "green"), "note": ("--", "yellow")}
-
 
 def doctor() -> None:
     """Check this installation: versions, optional packages, devices and data folders."""
     table = Table(show_header=False, box=None, pad_edge=False)
-    for state, subject, words in health_rows():
-        table.add_row(Text(*_MARKS[state]), Text(subject), Text(words))
-    Console().print(table)
+    for is_ok, subject, words in health_rows():
+        table.add_row(Text("ok", "green") if is_ok else Text("--", "yellow"), subject, words)
+    opt.make_console().print(table)
 
 
-def health_rows() -> Iterator[HealthRow]:
-    """Yield the result of each check."""
+def health_rows() -> Iterator[tuple[bool, str, str]]:
+    """Yield for each check whether all is there, the subject, and a text."""
     import torch
 
     from glnn._utils import EXTRAS, install_hint
     from glnn.data.datasets import BUILT_IN, DATASETS, data_folders
     from glnn.report.text import find_version, package_versions
 
-    yield "ok", "python", f"{platform.python_version()} on {platform.platform()}"
+    yield True, "platform", platform.platform()
     for package, found in package_versions().items():
-        if package != "python":
-            yield "ok", package, found
+        yield True, package, found
     for package in EXTRAS:
         installed = find_version(package)
         missing = f"not installed; install it with: {install_hint(package)}"
-        yield "note" if installed is None else "ok", package, installed or missing
-    yield "ok", "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
+        yield installed is not None, package, installed or missing
+    yield True, "cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
     gpus = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
-    yield "ok" if gpus else "note", "cuda", ", ".join(gpus) or "none; everything runs on the CPU"
-    yield "ok", "built-in data", ", ".join(BUILT_IN)
+    yield bool(gpus), "cuda", ", ".join(gpus) or "none; everything runs on the CPU"
+    yield True, "built-in data", ", ".join(BUILT_IN)
     for folder in data_folders():
         here = [name for name in DATASETS if (folder / f"{name}.npz").is_file()]
         listed = ", ".join(here) or "nothing; glnn data fetch NAME"
-        yield "ok" if here else "note", "data folder", f"{folder}: {listed}"
+        yield bool(here), "data folder", f"{folder}: {listed}"
 
 
 @opt.with_options
-def report(
-    run: Path,
-    out: Path | None = None,
-) -> None:
+def report(run: Path, out: Path | None = None) -> None:
     """Write the HTML report of a run again; it opens in any browser, without a network."""
     from glnn.data.files import write_file
     from glnn.report.page.document import render
@@ -72,12 +64,7 @@ def report(
 
 
 @opt.with_options
-def export(
-    run: Path,
-    to: str,
-    out: Path | None = None,
-    overwrite: bool = False,
-) -> None:
+def export(run: Path, to: str, out: Path | None = None, overwrite: bool = False) -> None:
     """Export the learned graph: nodes with class and probability, edges with their weight."""
     from glnn.report.export import export_graph
     from glnn.report.results import read_results
@@ -88,10 +75,7 @@ def export(
 
 
 @opt.with_options
-def compare(
-    runs: list[Path],
-    as_json: bool = False,
-) -> None:
+def compare(runs: list[Path], as_json: bool = False) -> None:
     """Compare runs: verdicts, paired differences in accuracy, shared links."""
     from glnn.report.compare import compare_runs, pair_table, run_table
 
@@ -100,7 +84,7 @@ def compare(
         page = {"runs": [*map(asdict, found)], "pairs": [*map(asdict, pairs)]}
         typer.echo(json.dumps(page, indent=2))
         return
-    console = Console()
+    console = opt.make_console()
     console.print(run_table(found))
     console.print(pair_table(pairs))
 
@@ -120,17 +104,16 @@ def explain(
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2))
         return
-    console = Console()
-    plain: Any = {"markup": False, "highlight": False}
-    console.print(heading(found), **plain)
+    console = opt.make_console()
+    console.print(heading(found))
     if not found.is_calibrated:
-        console.print(f"{UNCALIBRATED[:1].upper()}{UNCALIBRATED[1:]}.", **plain)
+        console.print(f"{UNCALIBRATED[:1].upper()}{UNCALIBRATED[1:]}.")
     console.print(link_table(found))
     columns = ", ".join(found.explanation.columns)
     if columns:
-        console.print(f"Columns that count most for its links: {columns}.", **plain)
+        console.print(f"Columns that count most for its links: {columns}.")
     console.print(
-        "In Python, clf.explain(..., refits=1) also measures the effect of single labels.", **plain
+        "In Python, clf.explain(..., refits=1) also measures the effect of single labels."
     )
 
 
@@ -144,11 +127,12 @@ def suggest(
     from glnn.report.results import read_results
     from glnn.report.text import suggestion_table, suggestions
 
-    found = suggestions(read_results(run), run, k)
+    results = read_results(run)
+    found = suggestions(results, run, k)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     elif found:
-        Console().print(suggestion_table(found))
+        opt.make_console().print(suggestion_table(found, results.id_name))
     else:
         typer.echo("Every row has a label.")
 
@@ -184,9 +168,15 @@ def predict(
         chances = (f"{chance:.6g}" for chance in found.probabilities.max(1))
         writer.writerows(zip(found.ids.tolist(), found.labels.tolist(), chances))
     else:
-        answers = (found.ids, found.labels, found.probabilities, found.classes)
-        how: Any = {"id_name": found.id_name, "spreadsheet_safe": spreadsheet_safe}
-        write_predictions(out, *answers, **how)
+        write_predictions(
+            out,
+            found.ids,
+            found.labels,
+            found.probabilities,
+            found.classes,
+            id_name=found.id_name,
+            spreadsheet_safe=spreadsheet_safe,
+        )
         typer.echo(f"{format_count(len(found.ids), 'row')} in {out}")
     for line in found.accuracy:
         typer.echo(f"glnn: note: {line}", err=True)
@@ -227,17 +217,19 @@ def tune(
         raise InputError("--nested must be 0 or at least 2, got 1.")
     reading = source.options.replace(drop_constant=True, needs_label=True)
     source = replace(source, options=reading, labels_per_class=labels_per_class, seed=seed)
-    start: Any = {"preset": preset, "n_epochs": epochs, "device": device, "calibrate": None}
-    how: Any = {"n_trials": trials, "goal": goal, "folds": folds, "random_state": seed}
-    search = TunedClassifier(GLNNClassifier(**start, random_state=seed), **how)
+    model = GLNNClassifier(
+        cast(Any, preset), n_epochs=epochs, device=device, calibrate=None, random_state=seed
+    )
+    search = TunedClassifier(
+        model, n_trials=trials, goal=cast(Any, goal), folds=folds, random_state=seed
+    )
     folder = out or Path("runs") / f"{Path(source.name).stem}-tuning-{seed}"
-    console = Console(quiet=quiet)
+    console = opt.make_console(quiet=quiet)
 
     def print_line(line: str) -> None:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
-    more: Any = {"nested": nested, "threads": threads}
-    found, estimate = run_tuning(source, search, folder, print_line, **more)
+    found, estimate = run_tuning(source, search, folder, print_line, nested=nested, threads=threads)
     print_line(f"best: {goal} {found.value:.4f} with {found.params or 'the preset as it is'}")
     if estimate is not None:
         print_line(f"nested estimate of the tuned fit: {estimate.verdict.sentence}")

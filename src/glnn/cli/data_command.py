@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from glnn.cli import options as opt
@@ -24,7 +23,7 @@ def list_sets() -> None:
         here = "built in" if info.name in BUILT_IN else "yes" if found else "fetch"
         sizes = (info.n_nodes, info.n_edges, info.n_features, info.n_classes)
         table.add_row(info.name, *map(str, sizes), here, info.about)
-    Console().print(table)
+    opt.make_console().print(table)
 
 
 @app.command()
@@ -41,7 +40,7 @@ def info(source: Any) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     for key, value in iter_summary(data):
         table.add_row(f"{one_line(key)}:", one_line(value, limit=2000))
-    console = Console(markup=False, emoji=False)
+    console = opt.make_console()
     console.print(table)
     if source.columns:
         from glnn.report.text import column_table
@@ -65,11 +64,7 @@ def fetch(
 
 @app.command()
 @opt.with_options
-def convert(
-    source: Any,
-    target: Path,
-    overwrite: bool = False,
-) -> None:
+def convert(source: Any, target: Path, overwrite: bool = False) -> None:
     """Convert data to another format, which is given by the suffix of OUT."""
     from glnn.data import write_data
     from glnn.data.table_files import edge_table_path

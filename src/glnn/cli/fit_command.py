@@ -79,20 +79,18 @@ class StageProgress:
     ``verbose`` there is also a line for each track and rival.
     """
 
-    def __init__(
-        self, console: Console, n_epochs: int, *, quiet: bool = False, verbose: bool = False
-    ) -> None:
-        self._console, self._quiet, self._verbose = console, quiet, verbose
+    def __init__(self, console: Console, n_epochs: int, *, verbose: bool = False) -> None:
+        self._console, self._verbose = console, verbose
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description:<22}"),
             *Progress.get_default_columns()[1:],  # bar, share, time left
             console=console,
             transient=True,
-            disable=quiet or not console.is_terminal,
+            disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("reading", total=n_epochs)
-        self._n_done, self._stage_end, self._total = 0, 0, n_epochs  # numbers of epochs
+        self._stage_end, self._total = 0, n_epochs  # numbers of epochs
         self._group, self._began = "", 0.0
 
     def __enter__(self) -> "StageProgress":
@@ -108,8 +106,7 @@ class StageProgress:
     def __call__(self, event: "Event") -> None:
         """Show an event."""
         if event.epoch:
-            self._n_done = min(self._n_done + 1, self._stage_end)
-            self._bar.update(self._task, completed=min(self._n_done, self._total))
+            self._bar.advance(self._task)
             return
         group = event.stage.split(",")[0]  # a fold or a track
         if event.note:
@@ -117,16 +114,15 @@ class StageProgress:
         elif group != self._group:
             self._end_group()
             self._group, self._began = group, time.perf_counter()
-        self._n_done, self._stage_end = self._stage_end, self._stage_end + event.n_epochs
         what = event.stage if self._verbose else group
-        self._bar.update(self._task, completed=min(self._n_done, self._total), description=what)
+        self._bar.update(self._task, completed=self._stage_end, description=what)
+        self._stage_end += event.n_epochs
 
     def _end_group(self, note: str = "") -> None:
-        if self._group and not self._quiet and (self._verbose or self._group.startswith("fold ")):
+        if self._group and (self._verbose or self._group.startswith("fold ")):
             seconds = time.perf_counter() - self._began
             width = 22 if self._verbose else 12
-            line = f"  {self._group:<{width}} {seconds:6.1f} s{note}"
-            self._console.print(line, highlight=False)
+            self._console.print(f"  {self._group:<{width}} {seconds:6.1f} s{note}")
         self._group = ""
 
 
@@ -170,10 +166,14 @@ def fit(
     from glnn.exceptions import InputError
 
     check_integer("--seed", seed, low=0)
-    how = source.options.replace(drop_constant=True, needs_label=True)
-    how = how.replace(group_column=group, time_column=time_column)
-    split: Any = {"labels_per_class": labels_per_class, "seed": seed}
-    source = dataclasses.replace(source, options=how, **split)
+    if folds == 1:
+        raise InputError("--folds must be 0 or at least 2, got 1.")
+    reading = source.options.replace(
+        drop_constant=True, needs_label=True, group_column=group, time_column=time_column
+    )
+    source = dataclasses.replace(
+        source, options=reading, labels_per_class=labels_per_class, seed=seed
+    )
     if "WORLD_SIZE" not in os.environ:  # several processes read only their rows
         _ = source.split  # its errors come before PyTorch is imported, which takes seconds
     from glnn.distributed import join_processes
@@ -182,9 +182,9 @@ def fit(
 
     is_file = preset.endswith(".json")
     found = read_settings(Path(preset)) if is_file else TunedSettings(preset, {})
-    params = {**found.params, **settings} | ({} if epochs is None else {"n_epochs": epochs})
-    if folds == 1:
-        raise InputError("--folds must be 0 or at least 2, got 1.")
+    params = {**found.params, **settings}
+    if epochs is not None:
+        params["n_epochs"] = epochs
     with join_processes(device) as peers:
         if folds and peers.size > 1:
             raise InputError("--folds needs a single process, got several. Leave it out.")
@@ -193,16 +193,23 @@ def fit(
         chosen: Any = rivals if rivals == "auto" else opt.split_patterns([rivals])
         if rivals == "none" or (rivals == "auto" and peers.size > 1):
             chosen = None  # several processes: process 0 would have to read all the data
-        how_to_fit = found.preset, params, seed, device, threads, folds, chosen
-        options = FitOptions(*how_to_fit, format_command(sys.argv), found.search)
-        source = dataclasses.replace(source, peers=peers) if peers.size > 1 else source
-        run = Run(source, options, out, checkpoint)
+        options = FitOptions(
+            preset=found.preset,
+            params=params,
+            seed=seed,
+            device=device,
+            threads=threads,
+            folds=folds,
+            rivals=chosen,
+            command=format_command(sys.argv),
+            search=found.search,
+        )
+        run = Run(dataclasses.replace(source, peers=peers), options, out, checkpoint)
         run.prepare(overwrite=overwrite, resume=resume)
-        console = Console(quiet=quiet or as_json or peers.rank > 0)
+        console = opt.make_console(quiet=quiet or as_json or peers.rank > 0)
         try:
             if resume and not overwrite and run.is_finished:
-                line = f"already finished, nothing to resume: {run.folder}"
-                console.print(line, markup=False, highlight=False, soft_wrap=True)
+                console.print(f"already finished, nothing to resume: {run.folder}", soft_wrap=True)
             else:
                 _fit_and_write(run, console, checkpoint, verbose=verbose)
         finally:
@@ -219,13 +226,12 @@ def _fit_and_write(run: "Run", console: Console, checkpoint: Path | None, *, ver
 
         console.print(column_table(run.source.columns))
     for note in run.source.notes:
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
-    console.print(run.describe_plan(), highlight=False)
+        console.print(note, soft_wrap=True)
+    console.print(run.describe_plan())
     command = run.options.command or "glnn fit"
     advice = f"Resume it with: {command}{'' if checkpoint is not None else ' --resume'}"
     with stop_on_signal(advice, single_process=run.peers.size == 1) as stoppable:
-        how = {"quiet": console.quiet, "verbose": verbose}
-        with StageProgress(console, run.n_epochs, **how) as on_progress:
+        with StageProgress(console, run.n_epochs, verbose=verbose) as on_progress:
             run.fit(stoppable(on_progress))
         run.write()
 
@@ -257,19 +263,18 @@ def _print_results(console: Console, run: "Run", *, verbose: bool) -> None:
     results, folder = run.results, run.folder
     assert results is not None  # for mypy: the caller has checked
     is_file = not console.is_terminal  # lines in a file are not wrapped
-    plain: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": is_file}
     console.print()
-    console.print(verdict_line(results), style="bold", **plain)
-    console.print(label_sentence(results), **plain)
+    console.print(verdict_line(results), style="bold", soft_wrap=is_file)
+    console.print(label_sentence(results), soft_wrap=is_file)
     if results.evaluation is not None:
         console.print(score_table(results.evaluation))
-    console.print(describe_graph(results), **plain)
+    console.print(describe_graph(results), soft_wrap=is_file)
     if results.evaluation is None and (run.peers.size > 1 or results.has_single_labels):
-        console.print(evaluation_advice(results), **plain)
+        console.print(evaluation_advice(results), soft_wrap=is_file)
     for line in (*final_notes(results, verbose=verbose), *run.left_out):
-        console.print(line, **plain)
+        console.print(line, soft_wrap=is_file)
     for name, what in (("graph.png", "picture"), ("report.html", "report"), ("", "run folder")):
         if (folder / name).exists():
-            console.print(f"{what + ':':<12}{folder / name}", markup=False, soft_wrap=True)
+            console.print(f"{what + ':':<12}{folder / name}", soft_wrap=True)
     if results.suggestions:
-        console.print(f"to label:   glnn suggest {shlex.quote(str(folder))}", **plain)
+        console.print(f"to label:   glnn suggest {shlex.quote(str(folder))}", soft_wrap=is_file)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 _data, _evaluation, _method, _output = (
     functools.partial(typer.Option, rich_help_panel=panel)
@@ -72,8 +73,7 @@ OPTIONS: dict[str, Any] = {
         "boosted_trees_neighbors. auto: all of them, none with several processes.",
     ),
     "group": _evaluation(
-        metavar="COLUMN",
-        help="Column of groups, such as patients: folds hide each as a whole.",
+        metavar="COLUMN", help="Column of groups, such as patients: folds hide each as a whole."
     ),
     "time_column": _evaluation(
         "--time", metavar="COLUMN", help="Column of times: folds are predicted from earlier labels."
@@ -135,21 +135,21 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-# The options that a parameter ``source`` stands for beside the table's, their types and defaults
+# Types and defaults of the options that a parameter ``source`` stands for
 _FILES: dict[str, Any] = {"name": (str, inspect.Parameter.empty)}
 _FILES |= dict.fromkeys(("labels", "graph"), (Path | None, None))
-
-# The options that a parameter ``columns`` stands for, and their types
 _ONE = ("id_column", "label_column", "sheet", "source_column", "target_column", "weight_column")
-_TABLE: dict[str, Any] = dict.fromkeys(_ONE, str | None)
-_TABLE |= dict.fromkeys(("features", "drop", "kinds", "na", "settings"), list[str] | None)
-_AUTO = ("encode", "missing")  # these are "auto" unless given, all others are None
-_TABLE |= dict.fromkeys(_AUTO, str)
-
-_SPECIAL = ("source", "columns", "settings")  # parameters of commands that are no single option
+_TABLE: dict[str, Any] = dict.fromkeys(_ONE, (str | None, None))
+_TABLE |= dict.fromkeys(("features", "drop", "kinds", "na", "settings"), (list[str] | None, None))
+_TABLE |= dict.fromkeys(("encode", "missing"), (str, "auto"))
 
 # Table options of --set; the last one is true or false, the others are text.
 _READING = ("delimiter", "decimal", "encoding", "on_unknown", "exact_labels")
+
+
+def make_console(*, quiet: bool = False) -> Console:
+    """Return a console that prints the text of data as it is: brackets and colons mean nothing."""
+    return Console(quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -157,39 +157,41 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     ``OPTIONS`` has the name of the command before that of an option which is its alone.
 
-    A parameter ``columns`` stands for all table options and ``--set``; the command receives a
-    :class:`glnn.data.TableOptions`. A parameter ``source`` stands for these and for the files; the
-    command receives a :class:`glnn.report.sources.Source`. A parameter ``settings`` receives what
-    ``--set`` says of the fit.
+    A parameter ``source`` stands for the options of data and receives a
+    :class:`glnn.report.sources.Source`; a parameter ``settings`` beside it receives what ``--set``
+    says of the fit.
     """
-    own, kind = inspect.signature(command).parameters, inspect.Parameter.KEYWORD_ONLY
-    table = _TABLE if {"source", "columns"} & own.keys() else {}
-    hints = _FILES if "source" in own else {}
-    hints = hints | {n: (p.annotation, p.default) for n, p in own.items() if n not in _SPECIAL}
-    hints |= {n: (hint, "auto" if n in _AUTO else None) for n, hint in table.items()}
+    own = inspect.signature(command).parameters
+    hints = {
+        n: (p.annotation, p.default) for n, p in own.items() if n not in ("source", "settings")
+    }
+    if "source" in own:
+        hints = {**_FILES, **hints, **_TABLE}
     parameters = []
     for name, (hint, default) in hints.items():
         if not hasattr(hint, "__metadata__"):
             key = f"{command.__name__} {name}"
             hint = Annotated[hint, OPTIONS[key if key in OPTIONS else name]]
-        parameters.append(inspect.Parameter(name, kind, default=default, annotation=hint))
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint
+            )
+        )
 
     def wrapper(**given: Any) -> None:
-        if table:
-            from glnn.data import TableOptions
-
-            chosen = {name: given.pop(name) for name in table}
-            settings = parse_settings(chosen.pop("settings") or (), of_fit="settings" in own)
-            chosen |= {name: settings.pop(name) for name in _READING if name in settings}
-            chosen |= {name: split_patterns(chosen[name]) for name in ("features", "drop")}
-            chosen |= {"kinds": parse_kinds(chosen["kinds"] or ()), "na": chosen["na"] or ()}
-            given |= {"settings": settings} if "settings" in own else {}
-            given["columns"] = TableOptions(**chosen)
         if "source" in own:
+            from glnn.data import TableOptions
             from glnn.report.sources import Source
 
-            files = [given.pop(name) for name in (*_FILES, "columns")]
-            given["source"] = Source(*files)
+            table = {name: given.pop(name) for name in _TABLE}
+            settings = parse_settings(table.pop("settings") or (), of_fit="settings" in own)
+            table |= {name: settings.pop(name) for name in _READING if name in settings}
+            table |= {name: split_patterns(table[name]) for name in ("features", "drop")}
+            table |= {"kinds": parse_kinds(table["kinds"] or ()), "na": table["na"] or ()}
+            files = {name: given.pop(name) for name in _FILES}
+            given["source"] = Source(**files, options=TableOptions(**table))
+            if "settings" in own:
+                given["settings"] = settings
         command(**given)
 
     functools.update_wrapper(wrapper, command)

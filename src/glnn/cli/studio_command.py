@@ -1,5 +1,6 @@
 """``glnn studio``: label rows on a page in the browser while a model learns from them."""
 
+import dataclasses
 import shlex
 import signal
 from pathlib import Path
@@ -23,10 +24,8 @@ glnn studio digits --oracle label --budget 50  [dim]# how fast would it learn?[/
 
 @opt.with_options
 def studio(
-    name: str,
-    columns: Any,
+    source: Any,
     settings: Any,
-    graph: Path | None = None,
     seed: int = 0,
     out: Path | None = None,
     port: int = 0,
@@ -39,29 +38,28 @@ def studio(
     from glnn.data.formats import check_source
     from glnn.exceptions import InputError
 
-    check_source(name)
-    from glnn.report.sources import Source
-
-    how = columns.replace(drop_constant=True)
-    if oracle is not None and how.label_column is not None:
+    check_source(source.name)
+    reading = source.options.replace(drop_constant=True)
+    if oracle is not None and reading.label_column is not None:
         raise InputError("--oracle must come without --label, got both: it begins without labels.")
-    if oracle is not None and Source(name, options=how).is_table:
-        how = how.replace(label_column=oracle)
-    is_folder = Path(name).is_dir() and any(
-        (Path(name) / file).is_file() for file in ("journal.jsonl", "data.json")
-    )
-    source: Any = name if is_folder else Source(name, None, graph, how)
-    kept: Any = {"params": settings, "seed": seed}
+    if oracle is not None and source.is_table:
+        reading = reading.replace(label_column=oracle)
+    source = dataclasses.replace(source, options=reading)
+    folder = Path(source.name)
+    if any((folder / file).is_file() for file in ("journal.jsonl", "data.json")):
+        if oracle is not None:
+            raise InputError("--oracle must come with a table or a data set, got a folder.")
+        source = str(folder)  # of a session or of a run, which names its data
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it as Ctrl-C does
     try:
         if oracle is not None:
-            _run_oracle(source, out, kept, budget, order)
+            _run_oracle(source, out, settings, seed, budget, order)
             return
         from glnn.report.text import format_count
         from glnn.studio import LabelSession
         from glnn.studio.server import serve
 
-        with LabelSession(source, out, **kept) as session:
+        with LabelSession(source, out, params=settings, seed=seed) as session:
             typer.echo(f"The session is kept in {session.folder}")
             serve(session, port, browser, typer.echo)
         count, place = format_count(len(session.labels), "label"), str(session.folder)
@@ -71,25 +69,23 @@ def studio(
 
 
 def _run_oracle(
-    source: "Source | str", out: Path | None, kept: dict[str, Any], budget: int, order: str
+    source: "Source", out: Path | None, params: dict[str, Any], seed: int, budget: int, order: str
 ) -> None:
     """Print the learning curve of an oracle as CSV, and write it to the folder if one is named."""
     import tempfile
 
     from glnn.data.files import write_file
-    from glnn.exceptions import InputError
     from glnn.studio import LabelSession
     from glnn.studio.oracle import hide_labels, run_oracle
 
-    if isinstance(source, str):
-        raise InputError("--oracle must come with a table or a data set, got a folder.")
     hidden, truth = hide_labels(source)
     lines = ["n_labels,accuracy"]
     typer.echo(lines[0])
-    place = tempfile.TemporaryDirectory()
-    with place as other, LabelSession(hidden, out or f"{other}/s", background=False, **kept) as own:
-        for point in run_oracle(own, truth, budget=budget, order=order, seed=kept["seed"]):
-            lines.append(f"{point.n_labels},{point.accuracy:.6g}")
-            typer.echo(lines[-1])
+    with tempfile.TemporaryDirectory() as other:
+        place = out or Path(other) / "session"
+        with LabelSession(hidden, place, params=params, seed=seed, background=False) as session:
+            for point in run_oracle(session, truth, budget=budget, order=order, seed=seed):
+                lines.append(f"{point.n_labels},{point.accuracy:.6g}")
+                typer.echo(lines[-1])
         if out is not None:
             write_file(out / "curve.csv", "\n".join([*lines, ""]))

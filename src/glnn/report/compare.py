@@ -6,7 +6,6 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from rich.markup import escape
 from rich.table import Table
 
 from glnn.data.node_data import extract_links
@@ -103,9 +102,7 @@ def run_table(runs: Sequence[RunSummary]) -> Table:
     table.add_column("verdict")
     for run in runs:
         shown = DASH if run.accuracy is None else format_share(run.accuracy)
-        table.add_row(
-            escape(run.name), shown, f"{run.n_judged:,}", f"{run.n_links:,}", escape(run.verdict)
-        )
+        table.add_row(run.name, shown, f"{run.n_judged:,}", f"{run.n_links:,}", run.verdict)
     return table
 
 
@@ -116,7 +113,7 @@ def pair_table(pairs: Sequence[RunPair]) -> Table:
     table = number_table("pair", *columns, title="Pairs, on common nodes")
     for pair in pairs:
         table.add_row(
-            escape(f"{pair.first} - {pair.second}"),
+            f"{pair.first} - {pair.second}",
             DASH if pair.difference is None else format_lead(pair.difference),
             f"{pair.n_judged:,}",
             format_percent(pair.same_predictions),

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE
-from rich.markup import escape
 from rich.table import Table
 
 from glnn.data.arguments import find_row
@@ -85,7 +84,7 @@ def link_table(node: NodeExplanation) -> Table:
     for link in node.explanation.links:
         known = f"{link.predicted} ?" if link.label is None else f"{link.label}"
         cells = (node.name(link.node), known, f"{link.weight:.3f}", describe_link(link))
-        table.add_row(*map(escape, cells))
+        table.add_row(*cells)
     return table
 
 

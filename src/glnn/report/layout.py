@@ -48,8 +48,10 @@ def plane_layout(
         inner = graph[linked][:, linked]
         share = sp.diags(1 / np.asarray(inner.sum(1)).ravel()) @ inner
         both = sp.csr_matrix(share + share.T)  # each node has the same weight
-        first = spectral_layout(inner, rng) if start is None else start[linked]
-        first = first / max(float(first.std()), 1e-12) if start is not None else first
+        if start is None:
+            first = spectral_layout(inner, rng)
+        else:
+            first = start[linked] / max(float(start[linked].std()), 1e-12)
         found = _optimize(both / both.sum(), first, rng)
         radius = np.linalg.norm(found, axis=1, keepdims=True)
         unit = max(float(np.quantile(radius, 0.99)), 1e-12)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int, UInt8
 from scipy.sparse.csgraph import connected_components
 
-from glnn.data.node_data import extract_links, unique_codes
+from glnn.data.node_data import extract_links
 from glnn.quality.explain import FittedNodes, metric_weights
 from glnn.solver.attribution import LinkShares
 
@@ -51,19 +51,15 @@ def merge_links(learned: sp.csr_matrix, given: sp.csr_matrix | None) -> Links:
     >>> links.fate.tolist(), links.weight.tolist()
     ([1, 2], [0.5, 0.0])
     """
-    n_nodes = learned.shape[0]
-    weights = extract_links(learned)
-    learned_keys = weights.row.astype(np.int64) * n_nodes + weights.col
-    given_keys = np.empty(0, np.int64)
+    weights = sp.csr_matrix(extract_links(learned))
+    marks = (weights != 0).astype(np.uint8)  # 1 for a learned link, plus 2 for a given one
     if given is not None:
-        old = extract_links(given)
-        given_keys = old.row.astype(np.int64) * n_nodes + old.col
-    keys = unique_codes(np.concatenate([learned_keys, given_keys]))
-    learned_at, given_at = keys.searchsorted(learned_keys), keys.searchsorted(given_keys)
-    fate, weight = np.full(len(keys), DROPPED, np.uint8), np.zeros(len(keys))
-    fate[learned_at], weight[learned_at] = ADDED, weights.data
-    fate[given_at[fate[given_at] == ADDED]] = KEPT
-    return Links(keys // n_nodes, keys % n_nodes, weight, fate)
+        marks = marks + 2 * (sp.csr_matrix(extract_links(given)) != 0).astype(np.uint8)
+    source, target = (ends.astype(np.int64) for ends in marks.nonzero())
+    fate = np.array([0, ADDED, DROPPED, KEPT], np.uint8)[marks.data]
+    weight = np.zeros(len(fate))
+    weight[fate != DROPPED] = weights.data  # both are sorted by row and column
+    return Links(source, target, weight, fate)
 
 
 @dataclass(frozen=True)
@@ -103,31 +99,31 @@ class GraphFacts:
         """
         n_nodes, links = adjacency.shape[0], merge_links(adjacency, given)
         n_kept, n_added, n_dropped = links.count_fates()
-        in_given = _ends_of_known(links.pick(links.fate != ADDED), hidden)
-        links = links.pick(links.fate != DROPPED)
-        degree = np.bincount(np.concatenate([links.source, links.target]), minlength=n_nodes)
-        ends = _ends_of_known(links, hidden)
-        counts = np.bincount(ends.ravel())
-        of_given = {"n_given": n_kept + n_dropped, "n_kept": n_kept, "n_added": n_added}
+        source, target = hidden[links.source], hidden[links.target]
+        is_known, is_learned = (source >= 0) & (target >= 0), links.fate != DROPPED
+        counted = is_known & is_learned
+        sizes = np.bincount(np.concatenate([source[counted], target[counted]]))
+
+        def share_equal(chosen: np.ndarray) -> float | None:
+            return float((source == target)[chosen].mean()) if chosen.any() else None
+
+        has_given = given is not None
         return cls(
             n_nodes=n_nodes,
-            n_edges=len(links),
+            n_edges=n_kept + n_added,
             n_loops=int(np.count_nonzero(adjacency.diagonal())),
-            mean_degree=float(degree.mean()),
-            n_isolated=int((degree == 0).sum()),
+            mean_degree=2 * (n_kept + n_added) / n_nodes,
+            n_isolated=n_nodes
+            - np.union1d(links.source[is_learned], links.target[is_learned]).size,
             n_components=int(connected_components(adjacency, directed=False)[0]),
-            equal_labels=float((ends[0] == ends[1]).mean()) if ends.size else None,
-            equal_given=float((in_given[0] == in_given[1]).mean()) if in_given.size else None,
-            n_labelled_edges=ends.shape[1],
-            equal_by_chance=float(np.square(counts / ends.size).sum()) if ends.size else None,
-            **({} if given is None else of_given),
+            equal_labels=share_equal(counted),
+            equal_given=share_equal(is_known & (links.fate != ADDED)),
+            n_labelled_edges=int(counted.sum()),
+            equal_by_chance=float(np.square(sizes / sizes.sum()).sum()) if sizes.size else None,
+            n_given=n_kept + n_dropped if has_given else None,
+            n_kept=n_kept if has_given else None,
+            n_added=n_added if has_given else None,
         )
-
-
-def _ends_of_known(links: Links, classes: np.ndarray) -> np.ndarray:
-    """Return the classes of both ends of the links whose ends are both known."""
-    ends = np.stack([classes[links.source], classes[links.target]])
-    return np.asarray(ends[:, (ends >= 0).all(0)])
 
 
 # Terms of the objective behind each link

@@ -9,15 +9,24 @@ import numpy as np
 from jaxtyping import Float
 
 from glnn._utils import import_optional
+from glnn.data.files import one_line
 from glnn.report.page.subset import select_subset
 from glnn.report.results import Results
 from glnn.report.text import verdict_line
 
 # Colours that can be distinguished with any colour vision
 COLOURS = (
-    "#332288", "#E8601C", "#117733", "#88CCEE", "#AA4499", "#DDAA33", "#882255", "#44AA99",
-    "#999999", "#4477AA",
-)  # fmt: skip
+    "#332288",
+    "#E8601C",
+    "#117733",
+    "#88CCEE",
+    "#AA4499",
+    "#DDAA33",
+    "#882255",
+    "#44AA99",
+    "#999999",
+    "#4477AA",
+)
 MARKS = ("o", "s", "^", "D", "v", "P")
 INK = "#22252B"
 
@@ -56,9 +65,14 @@ def graph_figure(results: Results, places: Float[np.ndarray, "n 2"] | None = Non
 def image_bytes(figure: Any) -> bytes:
     """Return a figure as the bytes of a PNG file; equal figures give equal bytes."""
     buffer = io.BytesIO()
-    # levels above 2 take twice as long and do not make these pictures smaller
-    more = {"metadata": {"Software": None}, "pil_kwargs": {"compress_level": 2}}
-    figure.savefig(buffer, format="png", dpi=160, **more)
+    figure.savefig(
+        buffer,
+        format="png",
+        dpi=160,
+        metadata={"Software": None},
+        # levels above 2 take twice as long and do not make these pictures smaller
+        pil_kwargs={"compress_level": 2},
+    )
     return buffer.getvalue()
 
 
@@ -76,9 +90,15 @@ def _draw_nodes(axis: Any, results: Results, given_places: Float[np.ndarray, "n 
     looks = itertools.cycle(itertools.product(MARKS, COLOURS))
     for number, (name, (mark, colour)) in enumerate(zip(results.class_names, looks)):
         at = places[results.predictions[shown.chosen] == number]
-        style = {"s": size, "color": colour, "marker": mark, "linewidths": 0, "zorder": 2}
-        short = name if len(name) <= 18 else f"{name[:17]}…"
-        axis.scatter(*at.T, label=short.replace("$", r"\$"), **style)  # $ begins mathematics
+        axis.scatter(
+            *at.T,
+            s=size,
+            color=colour,
+            marker=mark,
+            linewidths=0,
+            zorder=2,
+            label=one_line(name, limit=18).replace("$", r"\$"),  # $ begins mathematics
+        )
     _mark_nodes(axis, results, shown.chosen, places, size)
     axis.margins(0.03)
     axis.set_aspect("equal")
@@ -90,14 +110,28 @@ def _mark_nodes(
 ) -> None:
     """Circle the labelled nodes, and cross out the test nodes that are predicted wrong."""
     labelled = places[np.isin(shown, results.split.train)]
-    ring = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.3, "zorder": 4}
-    axis.scatter(*labelled.T, s=size * 2.2 + 14, label="labelled", **ring)
+    axis.scatter(
+        *labelled.T,
+        s=size * 2.2 + 14,
+        facecolors="none",
+        edgecolors="black",
+        linewidths=1.3,
+        zorder=4,
+        label="labelled",
+    )
     test = results.split.test
     wrong = test[results.predictions[test] != results.labels[test]]
     if wrong.size:
         crossed = places[np.isin(shown, wrong)]
-        cross = {"marker": "x", "color": "black", "linewidths": 0.8, "zorder": 3}
-        axis.scatter(*crossed.T, s=size * 1.1 + 6, label=f"wrong ({wrong.size})", **cross)
+        axis.scatter(
+            *crossed.T,
+            s=size * 1.1 + 6,
+            marker="x",
+            color="black",
+            linewidths=0.8,
+            zorder=3,
+            label=f"wrong ({wrong.size})",
+        )
 
 
 def _draw_legend(figure: Any, axis: Any, results: Results) -> None:

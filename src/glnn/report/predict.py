@@ -14,7 +14,7 @@ from glnn.data.encode import ColumnCode, TableEncoder
 from glnn.data.files import quote, quote_path
 from glnn.data.node_data import ids_from_text
 from glnn.data.table_text import TableOptions, strip_cells, to_text
-from glnn.data.tables import index_ids, read_table
+from glnn.data.tables import index_ids, read_table, settle_labels
 from glnn.engine.archive import read_record, write_record
 from glnn.engine.model import digest_rows, lookup_training_rows
 from glnn.estimator import GLNNClassifier
@@ -184,7 +184,9 @@ def read_new_rows(table: Path, description: DataDescription) -> NewRows:
         )
     features = encoder.transform(frame, quote_path(table))
     texts = None if id_column is None else to_text(frame[id_column])
-    labels = strip_cells(frame[label]) if label in frame else [""] * len(frame)
+    labels = [""] * len(frame)
+    if label in frame:
+        labels, _ = settle_labels(strip_cells(frame[label]), options)
     unused = (id_column, label, "split", options.group_column, options.time_column)
     notes = tuple(encoder.notes_on_new(frame, unused))
     return NewRows(features, None if texts is None else ids_from_text(texts), labels, notes)

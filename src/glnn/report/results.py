@@ -197,7 +197,7 @@ def collect_results(
         hidden = evaluation.held_out.hidden_nodes
         columns = [class_names.index(str(label)) for label in evaluation.classes]
         probabilities[hidden[:, None], columns] = evaluation.probabilities[hidden]
-        if not split.test.size or not np.isin(hidden, split.test).all():
+        if not np.isin(hidden, split.test).all():
             found, _ = suspect_labels(evaluation.held_out, evaluation.probabilities)
             suspects = tuple(found.tolist())
     metric, suggestions = metric_columns(nodes), ()
@@ -267,8 +267,9 @@ def _evaluate_held_out(model: GLNNClassifier) -> Evaluation | None:
     fold, none = held_out.fold[hidden], np.empty(0, np.int64)
     folds = Folds(tuple(hidden[fold == number] for number in np.unique(fold)), (), none)
     problem = NodeProblem(nodes.features, None, nodes.labels, nodes.trained)
-    how: Any = {"class_weight": model.class_weight}
-    return estimate(problem, held_out, model.folds_ or folds, model.classes_, **how)
+    return estimate(
+        problem, held_out, model.folds_ or folds, model.classes_, class_weight=model.class_weight
+    )
 
 
 def describe_settings(settings: FitSettings, has_graph: bool) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from glnn.report.run_folder import (
     write_run,
 )
 from glnn.report.sources import Source
-from glnn.report.text import package_versions
+from glnn.report.text import format_count, package_versions
 from glnn.solver import LearnedGraph
 
 ProgressFunction = Callable[[Progress], None]
@@ -157,11 +157,11 @@ class Run:
         rivals = choose_rivals(self.options.rivals, has_graph=data.graph is not None)
         n_rivals = len(rivals) if is_scored else 0
         counted = ((self.n_hidden_folds, "fold"), (n_rivals, "rival"))
-        parts = ["one fit", *(f"{n} {what}{'s' * (n > 1)}" for n, what in counted if n)]
+        plan = ", ".join(["one fit", *(format_count(n, what) for n, what in counted if n)])
         seconds = self.n_epochs * (_EPOCH_SECONDS + _NODE_SECONDS * data.n_nodes)
         if seconds < 1 or self.options.device != "cpu":
-            return ", ".join(parts)
-        return f"about {float(f'{seconds:.1g}'):.0f} s on an idle machine: {', '.join(parts)}"
+            return plan
+        return f"about {float(f'{seconds:.1g}'):.0f} s on an idle machine: {plan}"
 
     def fit(self, on_progress: ProgressFunction = lambda event: None) -> None:
         """Fit to the labels of the split, evaluate the fit, and collect the results.
@@ -171,7 +171,6 @@ class Run:
         source, options, split = self.source, self.options, self.source.split
         if self._state is not None and self._has_own_state:
             self._state.mkdir(parents=True, exist_ok=True)  # marks the run as unfinished
-        hides = not split.val.size and not options.settings().is_literal
         calibrates = split.val.size or (options.folds != 0 and self.peers.size == 1)
         callbacks = [GraphLog(), ProgressLog(on_progress)]
         self.model = options.make_estimator(
@@ -190,7 +189,7 @@ class Run:
                 folds=self._n_folds,
                 peers=self.peers,
                 checkpoint=self._state if is_kept else None,
-                **(source.fold_columns if hides else {}),
+                **(source.fold_columns if self.n_hidden_folds else {}),
             )
             seconds["fit"] = time.perf_counter() - started
             self.model.row_names_ = source.data.ids

@@ -29,9 +29,18 @@ from glnn.report.sources import Source
 from glnn.report.text import verdict_line
 
 RUN_FILES = (
-    "model.safetensors", "model.json", "graph.npz", "predictions.csv", "history.jsonl",
-    "metrics.json", "split.json", "data.json", "graph.png", "results.npz", "report.html",
-)  # fmt: skip
+    "model.safetensors",
+    "model.json",
+    "graph.npz",
+    "predictions.csv",
+    "history.jsonl",
+    "metrics.json",
+    "split.json",
+    "data.json",
+    "graph.png",
+    "results.npz",
+    "report.html",
+)
 
 
 def state_folder(folder: Path) -> Path:
@@ -67,7 +76,7 @@ def prepare_folder(folder: Path, *, overwrite: bool, resume: bool = False) -> Wr
 
 def is_finished(folder: Path) -> bool:
     """Return whether a folder holds a finished run."""
-    return (folder / RUN_FILES[1]).is_file() and not state_folder(folder).exists()
+    return (folder / "model.json").is_file() and not state_folder(folder).exists()
 
 
 def remove_state(folder: Path, *, only_empty: bool = False) -> None:

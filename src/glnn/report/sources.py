@@ -182,12 +182,14 @@ class Source:
             "--graph": None if self.no_graph else self.graph,
             "--group": self.options.group_column,
             "--time": self.options.time_column,
+            "--features": self.options.features,
+            "--drop": self.options.drop,
         }
         path, is_set = Path(self.name), self.name in DATASETS
         if is_set or not path.is_file() or not is_edge_list(path, self.options):
             given |= {"--labels": self.labels, "--id": self.options.id_column}
             given["--label"] = self.options.label_column
-        option = next((name for name, value in given.items() if value is not None), None)
+        option = next((name for name, value in given.items() if value), None)
         if option is not None and (is_set or path.exists()):
             raise InputError(
                 f"{option} must come with a table ({', '.join(TABLE_SUFFIXES)}), got it with "

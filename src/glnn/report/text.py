@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE
-from rich.markup import escape
 from rich.table import Table
 
 from glnn.estimator import GLNNClassifier
@@ -167,9 +166,7 @@ def final_notes(results: Results, *, verbose: bool) -> list[str]:
 
     With ``verbose`` also the choices of the fit and the notes of the solver.
     """
-    evaluation = results.evaluation
-    notes = [] if evaluation is None else list(evaluation.notes)
-    notes += [*warning_lines(results), *suspect_lines(results)]
+    notes = [*warning_lines(results), *suspect_lines(results)]
     if verbose:
         notes += [f"{name}: {value}" for name, value in results.choices.items()]
     if verbose and results.certificate is not None:
@@ -178,8 +175,10 @@ def final_notes(results: Results, *, verbose: bool) -> list[str]:
 
 
 def warning_lines(results: Results) -> list[str]:
-    """Return warnings on the predictions: not calibrated, classes that are never predicted."""
-    lines = [] if results.is_calibrated else [UNCALIBRATED]
+    """Return the notes of the evaluation, and warnings: not calibrated, classes not predicted."""
+    lines = [] if results.evaluation is None else list(results.evaluation.notes)
+    if not results.is_calibrated:
+        lines.append(UNCALIBRATED)
     known = results.classes if results.classes is not None else np.arange(len(results.class_names))
     missing = np.setdiff1d(known, results.predictions)
     if missing.size:
@@ -223,7 +222,7 @@ def score_table(evaluation: Evaluation) -> Table:
     best = max(score.accuracy for score in scores)
     for score in scores:
         table.add_row(
-            escape(score.title),
+            score.title,
             _format_interval(score.metrics["accuracy"]),
             f"{100 * score.metrics['balanced_accuracy'].value:.1f}",
             "" if score.difference is None else _format_interval(score.difference, "+"),
@@ -246,7 +245,7 @@ def column_table(columns: Sequence[tuple[str, str]]) -> Table:
         shown = ", ".join(names)
         if len(names) > 4:
             shown = f"{names[0]}, {names[1]}, ..., {names[-1]} ({len(names):,} columns)"
-        table.add_row(escape(shown), escape(what))
+        table.add_row(shown, what)
     return table
 
 
@@ -257,7 +256,7 @@ def suggestions(results: Results, run: Path, k: int) -> list[dict[str, Any]]:
         nodes = GLNNClassifier.load(run).suggest_labels(k)["node"].tolist()
     return [
         {
-            results.id_name: str(results.ids[node]),
+            "id": str(results.ids[node]),
             "predicted": results.class_names[results.predictions[node]],
             "probability": float(results.probabilities[node].max()),
             "why": describe_suggestion(results, node),
@@ -266,13 +265,13 @@ def suggestions(results: Results, run: Path, k: int) -> list[dict[str, Any]]:
     ]
 
 
-def suggestion_table(found: list[dict[str, Any]]) -> Table:
+def suggestion_table(found: list[dict[str, Any]], id_name: str) -> Table:
     """Return a table of rows to label next."""
-    title = "Label these rows next, best first"
-    table = Table(*found[0], title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+    title, heads = "Label these rows next, best first", (id_name, "predicted", "probability", "why")
+    table = Table(*heads, title=title, title_justify="left", box=SIMPLE, pad_edge=False)
     for one in found:
         name, predicted, probability, why = one.values()
-        table.add_row(escape(name), escape(predicted), f"{probability:.0%}", escape(why))
+        table.add_row(name, predicted, f"{probability:.0%}", why)
     return table
 
 

@@ -56,9 +56,15 @@ def run_tuning(
         _write_files(folder, search, trials, None)
         if nested:
             search.set_params(watch=None)
-            how: Any = {"random_state": search.random_state, "watch": report_line}
             estimate = evaluate(
-                data.features, y, data.graph, search, nested, validation=chosen, **how
+                data.features,
+                y,
+                data.graph,
+                search,
+                nested,
+                validation=chosen,
+                random_state=search.random_state,
+                watch=report_line,
             )
             _write_files(folder, search, trials, estimate)
     return trials, estimate

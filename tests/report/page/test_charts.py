@@ -1,6 +1,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from glnn.report.page import charts
@@ -17,8 +18,8 @@ def drawn_values(figure, column):
 @pytest.mark.parametrize("log", [True, False])
 def test_stages_are_named_and_follow_each_other(log):
     curves = [
-        ("round 1", {"loss": [2.0, 1.0, np.nan]}),
-        ("far, round 2", {"loss": [1.0, 0.0]}),
+        ("round 1", pd.DataFrame({"loss": [2.0, 1.0, np.nan]})),
+        ("far, round 2", pd.DataFrame({"loss": [1.0, 0.0]})),
     ]
     figure = charts.curves_chart(curves, ("loss",), "loss", log)
     assert drawn_values(figure, "epoch") == [[0, 1, 2], [3, 4]]

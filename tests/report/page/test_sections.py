@@ -1,8 +1,10 @@
 import dataclasses
+import re
 
 import numpy as np
 import scipy.sparse as sp
 
+from glnn.report.page.document import render
 from glnn.report.page.sections import (
     block_means,
     error_section,
@@ -10,30 +12,48 @@ from glnn.report.page.sections import (
     matrix_pictures,
     training_curves,
     verdict_section,
-    weak_classes,
+    warning_sentences,
 )
 
 
 def test_bars_lie_on_the_common_scale(make_page):
-    section = verdict_section(make_page())
-    low, high = section["scale"]
-    for bar in section["bars"]:
-        assert bar["low"] <= bar["at"] <= bar["high"]
-        np.testing.assert_allclose(low + bar["at"] * (high - low), bar["accuracy"].value, atol=1e-4)
-    assert section["bars"][0]["score"].title == "GLNN"
-    assert "a remark" not in section["warnings"] and "A remark" in section["warnings"]
-
-
-def test_a_weak_class_is_warned_of_once(make_page):
     page = make_page()
-    assert [line for line in weak_classes(page) if "birch" in line]
-    assert not any("birch" in line for line in weak_classes(page, ["birch & oak is rare"]))
+    section = verdict_section(page)
+    (low, high), scores = section["scale"], section["scores"]
+    verdict = render(page).partition('id="columns"')[0]
+    bars = re.findall(r'class="reach" x1="(.*?)" .*? x2="(.*?)".*? class="at" x1="(.*?)"', verdict)
+    assert len(bars) == len(scores) > 1
+    for score, places in zip(scores, bars):
+        one, found = score.metrics["accuracy"], low + np.array(places, float) / 200 * (high - low)
+        np.testing.assert_allclose(found, [one.low, one.high, one.value], atol=5e-4)
+    assert scores[0].title == "GLNN"
+    assert "A remark." in section["warnings"]
+
+
+def test_a_weak_class_is_warned_of_once(make_page, make_evaluation):
+    page = make_page()
+    assert [line for line in warning_sentences(page) if "birch" in line]
+    nodes, certain = np.flatnonzero(page.labels >= 0), np.tile([0.8, 0.1, 0.1], (120, 1))
+    note = "Classes that are never predicted on hidden labels: birch & oak."
+    found = make_evaluation(page.class_names, page.labels, certain, nodes, notes=[note])
+    warnings = warning_sentences(dataclasses.replace(page, evaluation=found))
+    assert [line for line in warnings if "birch" in line] == [note]
+
+
+def test_a_class_is_weak_though_another_warning_holds_its_letter(results, make_evaluation):
+    labels = results.labels
+    said = np.where((labels == 0) & (np.arange(20) > 2), 1, labels)
+    evaluation = make_evaluation("ab", labels, np.eye(2)[said], np.arange(20))
+    page = dataclasses.replace(results, evaluation=evaluation, calibration=None)
+    first, weak = warning_sentences(page)
+    assert first.startswith("Probabilities are not calibrated")
+    assert weak == "Weak class a: only 30 % of its rows are recognised (10 rows)."
 
 
 def test_nothing_judged_means_no_matrix_and_no_bars(make_page):
     page = dataclasses.replace(make_page(), evaluation=None)
     assert error_section(page)["confusion"] == []
-    assert verdict_section(page)["bars"] == []
+    assert verdict_section(page)["scores"] == ()
     assert verdict_section(page)["warnings"][0].startswith("Probabilities are not calibrated")
 
 
@@ -43,7 +63,7 @@ def test_nothing_judged_means_no_matrix_and_no_bars(make_page):
 def test_recall_and_precision_come_from_the_matrix(make_page):
     page = make_page()
     section, counts = error_section(page), page.evaluation.confusion
-    shown = [[cell["count"] for cell in line["cells"]] for line in section["confusion"]]
+    shown = [[count for count, _, _ in line["cells"]] for line in section["confusion"]]
     np.testing.assert_array_equal(shown, counts)
     recalls = [line["recall"].value for line in section["confusion"]]
     np.testing.assert_allclose(recalls, np.diag(counts) / counts.sum(1))
@@ -58,7 +78,7 @@ def test_classes_of_the_matrix_have_their_number_in_the_data(make_page, make_eva
     found = make_evaluation(page.class_names[1:], *parts)
     section = error_section(dataclasses.replace(page, evaluation=found))
     assert [line["number"] for line in section["confusion"]] == [1, 2]
-    assert [cell["number"] for cell in section["confusion"][0]["cells"]] == [1, 2]
+    assert [number for _, _, number in section["confusion"][0]["cells"]] == [1, 2]
 
 
 # How the graph was learned

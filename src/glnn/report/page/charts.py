@@ -12,8 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from glnn._utils import import_optional
+from glnn.data.files import one_line
 from glnn.quality.metrics import reliability
 from glnn.report.links import merge_links
 from glnn.report.page.sections import training_curves
@@ -22,7 +24,6 @@ from glnn.report.text import format_percent
 
 BLUE, ORANGE, GREY = "#4477AA", "#E8601C", "#8A909C"
 SERIES = (BLUE, ORANGE, "#44AA99", "#AA4499", "#DDAA33", "#882255", "#999999", "#117733")
-_HEIGHT = 290
 
 
 def has_bokeh() -> bool:
@@ -48,14 +49,14 @@ def bokeh_script() -> str:
     return script.read_text(encoding="utf-8")
 
 
-def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
+def reliability_chart(bins: Mapping[str, np.ndarray]) -> Any:
     """Draw accuracy against confidence, with the diagonal."""
-    confidence, right, counts = (np.array(part, dtype=float) for part in zip(*bins))
+    confidence, right, counts = bins["confidence"], bins["accuracy"], bins["count"]
     figure = _figure("confidence of the prediction", "share that is right", percent="both")
     figure.line([0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="perfect")
-    columns = {"confidence": confidence, "right": right, "count": counts}
-    source = _source(columns | {"size": 6 + 16 * np.sqrt(counts / max(counts.max(), 1))})
-    figure.line("confidence", "right", source=source, color=BLUE, width=2, legend_label="measured")
+    figure.line(confidence, right, color=BLUE, width=2, legend_label="measured")
+    size = 6 + 16 * np.sqrt(counts / max(counts.max(), 1))
+    source = {"confidence": confidence, "right": right, "count": counts, "size": size}
     drawn = figure.scatter("confidence", "right", size="size", source=source, color=BLUE)
     tips = {"confidence": "@confidence{0 %}", "right": "@right{0 %}", "rows": "@count{0,0}"}
     _hover(figure, drawn, tips)
@@ -65,31 +66,41 @@ def reliability_chart(bins: Sequence[tuple[float, float, int]]) -> Any:
 
 
 def curves_chart(
-    curves: Sequence[tuple[str, Mapping[str, Sequence[float]]]],
-    columns: Sequence[str],
-    label: str,
-    log: bool,
+    curves: Sequence[tuple[str, pd.DataFrame]], columns: Sequence[str], label: str, log: bool
 ) -> Any:
     """Draw columns of the training history, one stage after another."""
     models = import_optional("bokeh.models")
     figure = _figure("epoch", label, log=log)
     start = 0
     for stage, values in curves:
-        shown = {name: np.asarray(values[name], float) for name in columns if name in values}
+        shown = {name: values[name].to_numpy(float) for name in columns if name in values}
         for colour, (name, numbers) in zip(SERIES, shown.items()):
             if log:
                 numbers = np.where(numbers > 0, numbers, np.nan)
             words = name.replace("_", " ")
-            source = _source({"epoch": start + np.arange(len(numbers)), "value": numbers})
-            style = {"color": colour, "width": 1.6, "legend_label": words}
-            drawn = figure.line("epoch", "value", source=source, **style)
+            drawn = figure.line(
+                "epoch",
+                "value",
+                source={"epoch": start + np.arange(len(numbers)), "value": numbers},
+                color=colour,
+                width=1.6,
+                legend_label=words,
+            )
             _hover(figure, drawn, {"stage": stage, "epoch": "@epoch", words: "@value{0.0000}"})
         if shown:
             line = models.Span(location=start, dimension="height", line_color=GREY, line_alpha=0.5)
             figure.add_layout(line)
-            style = {"angle": np.pi / 2, "text_font_size": "11px", "x_offset": 14}
-            figure.add_layout(models.Label(x=start, y=6, y_units="screen", text=stage, **style))
-            start += len(next(iter(shown.values())))
+            text = models.Label(
+                x=start,
+                y=6,
+                y_units="screen",
+                x_offset=14,
+                angle=np.pi / 2,
+                text=stage,
+                text_font_size="11px",
+            )
+            figure.add_layout(text)
+            start += len(values)
     return figure
 
 
@@ -97,15 +108,15 @@ def trials_chart(search: Search) -> Any:
     """Draw the goal of each trial, the best so far, and the value of the unchanged preset."""
     figure = _figure("trial", f"{search.goal.replace('_', ' ')} on hidden labels")
     places = np.arange(1, len(search.values) + 1)
-    style = {"mode": "after", "color": ORANGE, "width": 2, "legend_label": "best so far"}
-    best = np.minimum if search.goal == "log_loss" else np.maximum
-    figure.step(places, best.accumulate(np.asarray(search.values, dtype=float)), **style)
-    source = _source({"trial": places, "value": search.values})
-    style = {"size": 7, "color": BLUE, "legend_label": "a trial"}
-    drawn = figure.scatter("trial", "value", source=source, **style)
+    better = np.minimum if search.goal == "log_loss" else np.maximum
+    best = better.accumulate(np.asarray(search.values, dtype=float))
+    figure.step(places, best, mode="after", color=ORANGE, width=2, legend_label="best so far")
+    source = {"trial": places, "value": search.values}
+    drawn = figure.scatter(
+        "trial", "value", source=source, size=7, color=BLUE, legend_label="a trial"
+    )
     preset = np.full(len(places), search.values[0])
-    style = {"color": GREY, "line_dash": "dashed", "legend_label": "the preset"}
-    figure.line(places, preset, **style)
+    figure.line(places, preset, color=GREY, line_dash="dashed", legend_label="the preset")
     _hover(figure, drawn, {"trial": "@trial", search.goal.replace("_", " "): "@value{0.0000}"})
     return figure
 
@@ -123,32 +134,37 @@ def bar_chart(
     rows = import_optional("bokeh.models").FactorRange(factors=names[::-1])
     height = max(140, 90 + 20 * len(names) * len(series))
     figure = _figure(label, "", percent="x" if percent else "", y_range=rows, height=height)
-    keys = [f"s{k}" for k in range(len(series))]
-    source = _source({"name": names} | dict(zip(keys, map(list, series.values()))))
-    width = 0.8 / len(series)
-    for k, (key, words) in enumerate(zip(keys, series)):
+    width, number = 0.8 / len(series), "{0.0 %}" if percent else "{0,0.[000]}"
+    for k, (words, values) in enumerate(series.items()):
         at = transform.dodge("name", 0.4 - width * (k + 0.5), range=rows)
-        style = {"height": 0.9 * width, "color": SERIES[k % len(SERIES)], "legend_label": words}
-        drawn = figure.hbar(at, right=key, source=source, **style)
-        number = "{0.0 %}" if percent else "{0,0.[000]}"
-        _hover(figure, drawn, {"": "@name", words: f"@{key}{number}"})
+        drawn = figure.hbar(
+            at,
+            right="value",
+            height=0.9 * width,
+            source={"name": names, "value": list(values)},
+            color=SERIES[k % len(SERIES)],
+            legend_label=words,
+        )
+        _hover(figure, drawn, {"": "@name", words: f"@value{number}"})
     return figure
 
 
-def shorten_names(names: Sequence[str], limit: int = 22) -> list[str]:
+def shorten_names(names: Sequence[str]) -> list[str]:
     """Return names short enough for an axis, made unique by a number."""
     found: list[str] = []
     for name in names:
-        short = name if len(name) <= limit else name[: limit - 1] + "…"
+        short = one_line(name, limit=22)
         n_before = sum(other == short or other.startswith(f"{short} (") for other in found)
         found.append(f"{short} ({n_before + 1})" if n_before else short)
     return found
 
 
-def _figure(x: str, y: str, *, percent: str = "", log: bool = False, **more: Any) -> Any:
+def _figure(
+    x: str, y: str, *, percent: str = "", log: bool = False, height: int = 290, **more: Any
+) -> Any:
     models = import_optional("bokeh.models")
     figure = import_optional("bokeh.plotting").figure(
-        **{"height": _HEIGHT, **more},
+        height=height,
         sizing_mode="stretch_width",
         min_width=220,
         x_axis_label=x,
@@ -159,6 +175,7 @@ def _figure(x: str, y: str, *, percent: str = "", log: bool = False, **more: Any
         background_fill_alpha=0.0,
         border_fill_alpha=0.0,
         outline_line_color=None,
+        **more,
     )
     for axis, name in ((figure.xaxis, "x"), (figure.yaxis, "y")):
         axis.minor_tick_line_color = None
@@ -172,10 +189,6 @@ def _hover(figure: Any, drawn: Any, tips: Mapping[str, str]) -> None:
     """Show these numbers of a point that was drawn when the mouse is on it."""
     models = import_optional("bokeh.models")
     figure.add_tools(models.HoverTool(renderers=[drawn], tooltips=list(tips.items())))
-
-
-def _source(columns: Mapping[str, Any]) -> Any:
-    return import_optional("bokeh.models").ColumnDataSource(dict(columns))
 
 
 # Frames
@@ -200,13 +213,13 @@ def error_frames(results: Results) -> list[Frame]:
     found = [_balance(results)] if len(results.class_names) <= _MAX_CHART_CLASSES else []
     evaluation = results.evaluation
     if evaluation is not None:
-        parts = reliability(evaluation.own.predictions)
-        bins = list(zip(*(parts[key].tolist() for key in ("confidence", "accuracy", "count"))))
+        bins = reliability(evaluation.own.predictions)
         error = format_percent(evaluation.own.metrics["calibration_error"].value)
         words = "The accuracy of the predictions at each level of confidence. The calibration "
         words += f"error, their mean difference less what chance explains, is {error}."
         head, draw = ("confidence", "right", "rows"), partial(reliability_chart, bins)
-        lines = [(format_percent(c), format_percent(r), f"{n:,}") for c, r, n in bins]
+        rows = zip(bins["confidence"], bins["accuracy"], bins["count"])
+        lines = [(format_percent(c), format_percent(r), f"{n:,}") for c, r, n in rows]
         title = "Confidence and accuracy"
         found.append(Frame("chart-reliability", title, words, draw, head, lines))
     return found
@@ -290,8 +303,8 @@ def _curve_frames(results: Results) -> list[Frame]:
     ):
         lines = []
         for stage, values in curves:
-            last = [f"{values[column][-1]:.4g}" if column in values else "-" for column in columns]
-            lines.append((stage, str(max(map(len, values.values()), default=0)), *last))
+            last = [f"{values[name].iloc[-1]:.4g}" if name in values else "-" for name in columns]
+            lines.append((stage, str(len(values)), *last))
         if any(column in values for _, values in curves for column in columns):
             head = ("stage", "epochs", *(f"last {column.replace('_', ' ')}" for column in columns))
             draw = partial(curves_chart, curves, columns, label, log)

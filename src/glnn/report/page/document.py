@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -31,9 +31,9 @@ from glnn.report.page.sections import (
     card_markdown,
     error_section,
     find_slices,
+    interval_scale,
     learning_section,
     model_card,
-    scale_slices,
     verdict_section,
 )
 from glnn.report.page.subset import build_arrays, encode_block, select_subset
@@ -51,22 +51,18 @@ from glnn.report.text import (
 
 # Scripts, style and content security policy
 
-PARTS = (
-    "bytes", "model", "state", "colours", "grid", "view", "edges", "nodes", "scene", "pane",
-    "pointer", "map", "panel", "search", "controls", "confusion", "table", "save", "matrix",
-    "charts", "main",
-)  # fmt: skip
+_SCRIPTS = files("glnn.report.page") / "templates" / "js"
 
 
-def read_parts(names: Sequence[str]) -> str:
+def read_parts(names: Iterable[str]) -> str:
     """Return parts of the page's script; those of the map and the panel serve other pages too."""
-    folder = files("glnn.report.page") / "templates" / "js"
-    return "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in names)
+    return "\n".join((_SCRIPTS / f"{name}.js").read_text(encoding="utf-8") for name in names)
 
 
 def read_script() -> str:
     """Return all parts of the page's script, in one function so that no name becomes global."""
-    return '"use strict";\n(() => {\n' + read_parts(PARTS) + "})();\n"
+    names = sorted(path.name.removesuffix(".js") for path in _SCRIPTS.iterdir())
+    return '"use strict";\n(() => {\n' + read_parts(names) + "main();\n})();\n"
 
 
 def read_style() -> str:
@@ -150,14 +146,18 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
     matrices = learning.pop("matrices")
     slices = find_slices(results)
     card = model_card(results, slices)
-    compact: Any = {"separators": (",", ":"), "allow_nan": False}
-    words |= {"card": card_markdown(results, card), "name": safe_file_name(results.name)}
-    words |= {"matrixNames": learning["matrix_names"], "matrixSide": matrices.shape[1]}
+    words |= {
+        "card": card_markdown(results, card),
+        "name": safe_file_name(results.name),
+        "matrixNames": learning["matrix_names"],
+        "matrixSide": matrices.shape[1],
+    }
     return environment.get_template("page.html").render(
         results=results,
         subtitle=label_sentence(results),
         sections=[one for one in SECTIONS if one[0] != "columns" or slices or results.metric],
-        slices=scale_slices(slices),
+        slices=slices,
+        slice_scale=interval_scale([one.accuracy for one in slices]),
         place_of={node: k for k, node in enumerate(shown.chosen.tolist())},
         card=card,
         shown=shown,
@@ -166,7 +166,11 @@ def render(results: Results, places: Float[np.ndarray, "n 2"] | None = None) -> 
         style=Markup(read_style()),
         chart_frames=frames,
         has_charts=bool(drawn),
-        charts=htmlsafe_json_dumps([chart_json(f.draw(), f.target) for f in drawn], **compact),
+        charts=htmlsafe_json_dumps(
+            [chart_json(frame.draw(), frame.target) for frame in drawn],
+            separators=(",", ":"),
+            allow_nan=False,
+        ),
         scripts=[Markup(script) for script in scripts],
         policy=content_policy(scripts),
         data=encode_block(words, arrays | {"matrices": matrices}),

@@ -1,10 +1,12 @@
 """The numbers and sentences of each section of the page, in the form its template needs."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from jaxtyping import Float, Int, UInt8
 
@@ -13,12 +15,7 @@ from glnn.quality.metrics import Interval, accuracy_interval
 from glnn.report.columns import OTHER_VALUES
 from glnn.report.page.subset import quantize
 from glnn.report.results import Results
-from glnn.report.text import (
-    format_count,
-    format_share,
-    verdict_line,
-    warning_lines,
-)
+from glnn.report.text import format_count, format_share, verdict_line, warning_lines
 
 _NONE = Interval(np.nan, np.nan, np.nan)
 
@@ -78,84 +75,72 @@ _WEAK = 0.5  # a class with a recall or precision below this is called weak
 
 
 def verdict_section(results: Results) -> dict[str, Any]:
-    """Return the verdict, the bars of the methods on one scale, further metrics and warnings."""
+    """Return the verdict, the scores of all methods and their scale, metrics and warnings."""
     evaluation = results.evaluation
-    warnings = [*(() if evaluation is None else evaluation.notes), *warning_lines(results)]
-    section: dict[str, Any] = {
-        "verdict": verdict_line(results),
-        "warnings": [line[:1].upper() + line[1:] for line in warnings]
-        + weak_classes(results, warnings),
-    }
+    section = {"verdict": verdict_line(results), "warnings": warning_sentences(results)}
     if evaluation is None:
-        return section | {"tone": "caution", "bars": []}
+        return section | {"tone": "caution", "scores": ()}
     metrics = evaluation.own.metrics
     measures = [(title, metrics[name]) for name, title in _METRIC_NAMES.items() if name in metrics]
     if evaluation.coverage is not None:
         measures.append(("prediction sets with the true class", evaluation.coverage))
     scores = (evaluation.own, *evaluation.others)
-    low, high = interval_scale([score.metrics["accuracy"] for score in scores])
     return section | {
         "tone": _TONES.get(evaluation.verdict.kind, "caution"),
-        "bars": [{"score": s} | _scaled(s.metrics["accuracy"], low, high) for s in scores],
-        "scale": (low, high),
+        "scores": scores,
+        "scale": interval_scale([score.metrics["accuracy"] for score in scores]),
         "measures": measures,
-    }
-
-
-def _scaled(share: Interval, low: float, high: float) -> dict[str, Any]:
-    """Return an interval and its places on a scale from 0 to 1."""
-    places = {"at": share.value, "low": share.low, "high": share.high}
-    return {"accuracy": share} | {
-        name: round((one - low) / (high - low), 4) for name, one in places.items()
     }
 
 
 def interval_scale(intervals: Sequence[Interval]) -> tuple[float, float]:
     """Return the bounds, in steps of ten percent, of a scale for all intervals."""
-    low = int(10 * min((one.low for one in intervals), default=0.0))
-    high = -int(-10 * max((one.high for one in intervals), default=1.0) // 1)
+    low = math.floor(10 * min((one.low for one in intervals), default=0.0))
+    high = math.ceil(10 * max((one.high for one in intervals), default=1.0))
     return low / 10, min(1.0, max(high, low + 1) / 10)
 
 
 def class_quality(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return precision and recall of each class; without a number where no node counts."""
-    n_true, n_said = evaluation.confusion.sum(1).tolist(), evaluation.confusion.sum(0).tolist()
+    n_true = evaluation.confusion.sum(1).tolist()
+    n_predicted = evaluation.confusion.sum(0).tolist()
     return [
         {
             "name": str(name),
             "n_nodes": n_true[k],
             "recall": parts["recall"] if n_true[k] else _NONE,
-            "precision": parts["precision"] if n_said[k] else _NONE,
+            "precision": parts["precision"] if n_predicted[k] else _NONE,
         }
         for k, (name, parts) in enumerate(zip(evaluation.classes, evaluation.per_class))
     ]
 
 
-def weak_classes(results: Results, warnings: Sequence[str] = ()) -> list[str]:
+def warning_sentences(results: Results) -> list[str]:
+    """Return all warnings, and a sentence on every weak class."""
+    sentences = [_as_sentence(line) for line in warning_lines(results)]
+    return sentences if results.evaluation is None else sentences + weak_classes(results.evaluation)
+
+
+def _as_sentence(line: str) -> str:
+    return f"{line[:1].upper()}{line[1:].rstrip('.')}."
+
+
+def weak_classes(evaluation: Evaluation) -> list[str]:
     """Return a sentence on every class with low recall or precision.
 
-    Classes that a warning already names are skipped.
+    Classes that are never predicted are left out, because a note of the evaluation names them.
     """
     sentences = []
-    for one in [] if results.evaluation is None else class_quality(results.evaluation):
-        if any(one["name"] in warning for warning in warnings):
-            continue
-        said = (("recall", "rows are recognised"), ("precision", "predictions are right"))
-        shares = [(one[part].value, what) for part, what in said]
-        weak = [f"only {100 * n:.0f} % of its {what}" for n, what in shares if n < _WEAK]
-        if weak:
+    for one in class_quality(evaluation):
+        recall, precision, weak = one["recall"].value, one["precision"].value, []
+        if recall < _WEAK:
+            weak.append(f"only {100 * recall:.0f} % of its rows are recognised")
+        if precision < _WEAK:
+            weak.append(f"only {100 * precision:.0f} % of its predictions are right")
+        if weak and not np.isnan(precision):
             about = f"{', '.join(weak)} ({one['n_nodes']} rows)"
             sentences.append(f"Weak class {one['name']}: {about}.")
     return sentences
-
-
-# Columns
-
-
-def scale_slices(slices: Sequence[Slice]) -> list[dict[str, Any]]:
-    """Return the groups of rows with their accuracy, on one scale."""
-    low, high = interval_scale([one.accuracy for one in slices])
-    return [{"slice": one} | _scaled(one.accuracy, low, high) for one in slices]
 
 
 # Errors
@@ -168,21 +153,21 @@ def error_section(results: Results) -> dict[str, Any]:
     evaluation = results.evaluation
     if evaluation is None:
         return {"confusion": [], "precisions": []}
-    quality, lines = class_quality(evaluation), []
+    quality, confusion = class_quality(evaluation), evaluation.confusion
+    n_true = np.maximum(confusion.sum(1, keepdims=True), 1)
+    heats = np.ceil((_N_HEATS - 1) * confusion / n_true).astype(int)
     numbers = [results.class_names.index(one["name"]) for one in quality]
-    for number, one, counts in zip(numbers, quality, evaluation.confusion):
-        heats = np.ceil((_N_HEATS - 1) * counts / max(int(counts.sum()), 1)).astype(int)
-        cells = [
-            {"count": int(count), "heat": int(heat), "number": other}
-            for count, heat, other in zip(counts, heats, numbers)
-        ]
-        lines.append({"name": one["name"], "number": number, "cells": cells} | one)
+    lines = [
+        one | {"number": number, "cells": list(zip(counts, colours, numbers))}
+        for one, number, counts, colours in zip(
+            quality, numbers, confusion.tolist(), heats.tolist()
+        )
+    ]
     return {"confusion": lines, "precisions": [one["precision"] for one in quality]}
 
 
 # How the graph was learned
 
-_CURVES = ("loss", "validation_loss", "validation_accuracy")
 _CHOICE_NAMES = {
     "mixture": "models and their weights",
     "learned graph": "the graph shown",
@@ -210,23 +195,19 @@ def learning_section(results: Results) -> dict[str, Any]:
     }
 
 
-def training_curves(
-    history: Sequence[Mapping[str, Any]],
-) -> list[tuple[str, dict[str, list[float]]]]:
-    """Return name and columns of the training stages of all tracks, in order.
+def training_curves(history: Sequence[Mapping[str, Any]]) -> list[tuple[str, pd.DataFrame]]:
+    """Return name and records of the training stages of all tracks, in order.
 
     A stage of the history is named ``classifier`` and the number of its round, after the name of
     its track if there are several.
     """
-    curves: list[tuple[str, dict[str, list[float]]]] = []
-    for record in history:
-        if record["epoch"] == 0:
-            name = str(record["stage"]).replace("classifier", "round")
-            curves.append((name, {column: [] for column in _CURVES if column in record}))
-        for column, values in curves[-1][1].items():
-            value = record.get(column)
-            values.append(np.nan if value is None else float(value))
-    return curves
+    if not history:
+        return []
+    stages = pd.DataFrame(list(history)).groupby("stage", sort=False)
+    return [
+        (str(stage).replace("classifier", "round"), records.dropna(axis=1, how="all"))
+        for stage, records in stages
+    ]
 
 
 MAX_PICTURE_CELLS = 180  # rows and columns of a picture; larger graphs are averaged in blocks
@@ -276,8 +257,7 @@ def model_card(results: Results, slices: Sequence[Slice]) -> Card:
         data.append(f"A given graph with {results.graph_facts.n_given or 0:,} links.")
     data.append(f"{format_count(len(seen), 'label')} used in the fit: {classes}.")
     data += [f"{name}: {facts[name]}." for name in ("data digest",) if name in facts]
-    verdict = verdict_line(results).rstrip(".")
-    quality = [f"{verdict[:1].upper()}{verdict[1:]}."]
+    quality = [_as_sentence(verdict_line(results))]
     if results.evaluation is not None:
         shown = format_share(results.evaluation.own.metrics["accuracy"])
         on = "test labels" if split.test.size else "labels hidden in turn"
@@ -285,8 +265,7 @@ def model_card(results: Results, slices: Sequence[Slice]) -> Card:
     limits = [
         "Only the classes above can be predicted; a row of another kind still gets one of them.",
         "The accuracy may be lower on rows that differ from the labelled ones.",
-        *(f"{line[:1].upper()}{line[1:]}." for line in warning_lines(results)),
-        *weak_classes(results),
+        *warning_sentences(results),
         *(f"{one.name}: accuracy {format_share(one.accuracy)}." for one in slices if one.is_low),
     ]
     if results.suspects:

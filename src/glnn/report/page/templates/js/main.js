@@ -1,4 +1,4 @@
-// Build the page when its data are decoded.
+// Build the page when its data are decoded. The page calls main() after all parts.
 const MANY_LINKS = 2000;
 
 async function main() {
@@ -32,5 +32,3 @@ async function main() {
   await makeCharts(state);
   document.documentElement.dataset.ready = "all";
 }
-
-main();
