@@ -3,9 +3,10 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from jaxtyping import Float, Int
 from sklearn.preprocessing import normalize
@@ -13,10 +14,6 @@ from sklearn.preprocessing import normalize
 from glnn._utils import check_integer
 from glnn.graph.rows import to_dense_array
 from glnn.solver.attribution import LinkShares
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # Embedding of the nodes
 
@@ -157,10 +154,8 @@ class Explanation:
             label["effects"] = {str(name): value for name, value in label["effects"].items()}
         return page
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return the links as a table with one column for each term."""
-        import pandas as pd
-
         names = ("node", "weight", "label", "predicted", "probability")
         rows = [{name: vars(link)[name] for name in names} | link.terms for link in self.links]
         return pd.DataFrame(rows)

@@ -17,8 +17,15 @@ from scipy.stats import norm
 N_BINS = 15  # confidence bins of the expected calibration error
 
 # In the order in which they are shown; auc exists only for two classes.
-_SHARES = ("accuracy", "balanced_accuracy", "macro_f1")
-METRICS = (*_SHARES, "log_loss", "brier", "auc", "calibration_error")
+METRICS = (
+    "accuracy",
+    "balanced_accuracy",
+    "macro_f1",
+    "log_loss",
+    "brier",
+    "auc",
+    "calibration_error",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +62,7 @@ class ScoredPredictions:
 def compute_metrics(
     predictions: ScoredPredictions, weights: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
-    """Return every metric for every row of weights, and ``precision`` and ``recall`` per class.
+    """Return every metric for every row of weights; a class that is missing in a row is skipped.
 
     ``weights`` has shape draws x nodes, for instance how often each bootstrap draw contains each
     node; ``None`` is one row of ones.
@@ -63,8 +70,15 @@ def compute_metrics(
     if weights is None:
         weights = np.ones((1, len(predictions)))
     own = predictions.probabilities[np.arange(len(predictions)), predictions.classes]
-    found = _from_confusion(confusion(predictions, weights))
     total = weights.sum(1)
+    tables = _confusion(predictions, weights)
+    right = np.diagonal(tables, axis1=1, axis2=2)
+    true, predicted = tables.sum(2), tables.sum(1)
+    found = {
+        "accuracy": right.sum(1) / tables.sum((1, 2)),
+        "balanced_accuracy": np.nanmean(_ratio(right, true), 1),
+        "macro_f1": np.nanmean(_ratio(2 * right, true + predicted), 1),
+    }
     found["log_loss"] = weights @ -np.log(np.maximum(own, np.finfo(np.float64).tiny)) / total
     truth = np.eye(predictions.n_classes)[predictions.classes]
     errors = np.square(predictions.probabilities - truth).sum(1)
@@ -76,7 +90,7 @@ def compute_metrics(
     return found
 
 
-def confusion(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:
+def _confusion(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:
     """Return the confusion matrices: draws x true class x predicted class."""
     n_classes = predictions.n_classes
     cell = predictions.classes * n_classes + predictions.predicted
@@ -88,20 +102,6 @@ def _indicator(groups: np.ndarray, n_groups: int) -> sp.csr_matrix:
     """Return the indicator matrix of nodes x groups."""
     entries = (np.ones(len(groups)), groups, np.arange(len(groups) + 1))
     return sp.csr_matrix(entries, shape=(len(groups), n_groups))
-
-
-def _from_confusion(tables: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the metrics of confusion matrices; classes missing in a draw are skipped."""
-    right = np.diagonal(tables, axis1=1, axis2=2)
-    true, predicted = tables.sum(2), tables.sum(1)
-    recall = _ratio(right, true)
-    return {
-        "accuracy": right.sum(1) / tables.sum((1, 2)),
-        "balanced_accuracy": np.nanmean(recall, 1),
-        "macro_f1": np.nanmean(_ratio(2 * right, true + predicted), 1),
-        "precision": _ratio(right, predicted),
-        "recall": recall,
-    }
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import binom, norm, random_table
+from sklearn.metrics import confusion_matrix
 
 from glnn._utils import limit_threads
 from glnn.data.labels import Folds
@@ -17,7 +18,6 @@ from glnn.quality.metrics import (
     Interval,
     Score,
     ScoredPredictions,
-    confusion,
     metric_intervals,
     paired_difference,
 )
@@ -154,7 +154,8 @@ def chance_p_value(predictions: ScoredPredictions) -> float:
     of true and of predicted labels. The second one can succeed where nearly all labels are of one
     class, so that hardly any accuracy is above its share.
     """
-    table = confusion(predictions, np.ones((1, len(predictions))))[0].astype(np.int64)
+    labels = np.arange(predictions.n_classes)
+    table = confusion_matrix(predictions.classes, predictions.predicted, labels=labels)
     n_right, share = int(np.trace(table)), largest_share(predictions)
     by_accuracy = 2 * float(binom.sf(n_right - 1, len(predictions), share))
     if by_accuracy < 1 / _N_TABLES:  # the other test cannot find a smaller one

@@ -218,11 +218,11 @@ class ReportPage:
 
 
 def make_report(
-    model: GLNNClassifier, path: Path | None, fitted_to: tuple[Any, ...] | None
+    model: GLNNClassifier, path: Path | None, fitted_to: dict[str, Any] | None
 ) -> ReportPage:
     """Return the page of a fitted classifier, and write it if there is a path.
 
-    ``fitted_to`` are the arguments of its fit, or ``None`` for a loaded model.
+    ``fitted_to`` are the arguments of its fit by name, or ``None`` for a loaded model.
     """
     page = ReportPage(render(collect_model_results(model, fitted_to)))
     if path is not None:
