@@ -88,8 +88,9 @@ def _run_oracle(
     typer.echo(lines[0])
     place = tempfile.TemporaryDirectory()
     with place as other, LabelSession(hidden, out or f"{other}/s", background=False, **kept) as own:
-        for point in run_oracle(own, truth, budget=budget, order=order, seed=kept["seed"]):
-            lines.append(f"{point.n_labels},{point.accuracy:.6g}")
+        points = run_oracle(own, truth, budget=budget, order=order, seed=kept["seed"])
+        for n_labels, accuracy in points:
+            lines.append(f"{n_labels},{accuracy:.6g}")
             typer.echo(lines[-1])
         if out is not None:
             write_file(out / "curve.csv", "\n".join([*lines, ""]))

@@ -25,7 +25,7 @@ _N_POWER_ITERATIONS = 2  # power iterations of the range finder
 
 
 def embed_nodes(
-    features: Any, propagate: Propagate, *, n_columns: int = 100, seed: int = 0
+    features: Any, propagate: Propagate, *, n_columns: int = 100
 ) -> Float[np.ndarray, "n d"]:
     r"""Return a thin factor of :math:`S X` whose rows have nearly the same inner products.
 
@@ -36,7 +36,7 @@ def embed_nodes(
     shape = features.shape[1], n_columns + _N_OVERSAMPLES
     if shape[0] <= shape[1]:
         return propagate(np.asarray(to_dense_array(features), dtype=np.float64))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     found = propagate(np.asarray(features @ rng.standard_normal(shape)))
     for _ in range(_N_POWER_ITERATIONS):
         basis, _ = np.linalg.qr(features.T @ propagate(np.linalg.qr(found)[0]))

@@ -71,7 +71,10 @@ def compute_metrics(
         weights = np.ones((1, len(predictions)))
     own = predictions.probabilities[np.arange(len(predictions)), predictions.classes]
     total = weights.sum(1)
-    tables = _confusion(predictions, weights)
+    n_classes = predictions.n_classes
+    cell = predictions.classes * n_classes + predictions.predicted
+    counts = np.asarray(weights @ _indicator(cell, n_classes**2))
+    tables = counts.reshape(-1, n_classes, n_classes)  # draws x true class x predicted class
     right = np.diagonal(tables, axis1=1, axis2=2)
     true, predicted = tables.sum(2), tables.sum(1)
     found = {
@@ -80,22 +83,14 @@ def compute_metrics(
         "macro_f1": np.nanmean(_ratio(2 * right, true + predicted), 1),
     }
     found["log_loss"] = weights @ -np.log(np.maximum(own, np.finfo(np.float64).tiny)) / total
-    truth = np.eye(predictions.n_classes)[predictions.classes]
+    truth = np.eye(n_classes)[predictions.classes]
     errors = np.square(predictions.probabilities - truth).sum(1)
-    if predictions.n_classes == 2:
+    if n_classes == 2:
         errors = errors / 2  # the Brier score of one of the two classes, as is usual
         found["auc"] = _auc(predictions, weights)
     found["brier"] = weights @ errors / total
     found["calibration_error"] = _calibration_error(predictions, weights)
     return found
-
-
-def _confusion(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:
-    """Return the confusion matrices: draws x true class x predicted class."""
-    n_classes = predictions.n_classes
-    cell = predictions.classes * n_classes + predictions.predicted
-    counts = weights @ _indicator(cell, n_classes**2)
-    return np.asarray(counts).reshape(-1, n_classes, n_classes)
 
 
 def _indicator(groups: np.ndarray, n_groups: int) -> sp.csr_matrix:
@@ -160,12 +155,11 @@ def reliability(predictions: ScoredPredictions) -> Mapping[str, np.ndarray]:
 # Confidence intervals
 
 LEVEL = 0.95  # confidence level of every interval
-N_DRAWS, _MAX_WEIGHTS = 1000, 10_000_000  # bootstrap draws, entries of the matrix of their weights
+N_DRAWS = 1000  # bootstrap draws
+_MAX_WEIGHTS = 10_000_000  # entries of the matrix of their weights
 
 # Errors on one graph are correlated: intervals are those of half as many independent nodes.
 DESIGN_EFFECT = 2.0
-
-_BOUNDED_METRICS = ("balanced_accuracy", "macro_f1", "auc")  # 1 if no prediction is wrong
 
 
 @dataclass(frozen=True)
@@ -230,14 +224,12 @@ def metric_intervals(predictions: ScoredPredictions, weights: np.ndarray) -> dic
     values, draws = compute_metrics(predictions), compute_metrics(predictions, weights)
     errors = draws["calibration_error"]
     draws["calibration_error"] = np.maximum(errors - errors.mean() + values["calibration_error"], 0)
-    found = {
-        name: percentile_interval(float(values[name][0]), draws[name])
-        for name in METRICS
-        if name in values
-    }
+    names = [name for name in METRICS if name in values]
+    found = {name: percentile_interval(float(values[name][0]), draws[name]) for name in names}
     found["accuracy"] = accuracy_interval(int(predictions.is_right.sum()), len(predictions))
-    for name in found.keys() & _BOUNDED_METRICS:
-        found[name] = _widen_degenerate(found[name], found["accuracy"])
+    for name in ("balanced_accuracy", "macro_f1", "auc"):  # 1 if no prediction is wrong
+        if name in found:
+            found[name] = _widen_degenerate(found[name], found["accuracy"])
     return found
 
 
