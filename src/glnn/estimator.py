@@ -98,7 +98,8 @@ def encode_features(X: Any, encode: Any, y: Any) -> tuple[Any, TableEncoder | No
         raise InputError(f"encode must be 'auto', a dictionary or None, got {encode!r}.")
     if encode is None or not is_frame(X):
         return X, None
-    labels, texts = np.empty(0) if y is None else as_labels(y).ravel(), list[str]()
+    texts: list[str] = []
+    labels = np.empty(0) if y is None else as_labels(y).ravel()
     if len(labels) == len(X):  # another length is refused later
         texts = np.where(is_unlabelled(labels), "", labels.astype(str)).tolist()
     kinds = {} if encode == "auto" else encode
@@ -364,10 +365,18 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._record = FitRecord.of(problem, result.attribution)
         self.certificate_, self.choices_ = result.certificate, result.choices
         self.mixture_, self.seed_ = result.weights, seed
+        self._fitted_to = None
         if peers.size == 1:
-            self._fitted_to = {"X": X, "y": y, "graph": graph, "validation": validation}
-            self._fitted_to |= {"sample_weight": sample_weight}
-            self._fitted_to |= {"folds": folds, "groups": groups, "times": times}
+            self._fitted_to = {
+                "X": X,
+                "y": y,
+                "graph": graph,
+                "validation": validation,
+                "sample_weight": sample_weight,
+                "folds": folds,
+                "groups": groups,
+                "times": times,
+            }
         is_calibrated = peers.rank == 0 and self.calibrate is not None
         return self.set_calibration(self._find_held_out(problem, result) if is_calibrated else None)
 

@@ -206,7 +206,8 @@ def accuracy_interval(n_right: int, n_nodes: int) -> Interval:
     >>> print(accuracy_interval(20, 20))
     1.000 [0.722, 1.000]
     """
-    z, share, size = float(norm.ppf((1 + LEVEL) / 2)), n_right / n_nodes, n_nodes / DESIGN_EFFECT
+    z = float(norm.ppf((1 + LEVEL) / 2))
+    share, size = n_right / n_nodes, n_nodes / DESIGN_EFFECT
     scale = 1 + z**2 / size
     centre = share + z**2 / (2 * size)
     spread = z * math.sqrt(share * (1 - share) / size + z**2 / (4 * size**2))

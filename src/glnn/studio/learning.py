@@ -145,11 +145,16 @@ class Learner:
 
     def _judge(self, kind: str, source: Source, model: GLNNClassifier, started: float) -> Results:
         """Return the results of a fit, evaluated on the labels that it has hidden."""
-        seconds, evaluation = {"fit": time.perf_counter() - started}, None
+        seconds = {"fit": time.perf_counter() - started}
+        evaluation = None
         if model.folds_ is not None:
-            how: Any = {"random_state": self._seed, "watch": self._check_stopped}
-            how["rivals"] = "auto" if kind == FULL else None
-            evaluation = evaluate_fit(model, seconds=seconds["fit"], **how)
+            evaluation = evaluate_fit(
+                model,
+                seconds=seconds["fit"],
+                rivals="auto" if kind == FULL else None,
+                random_state=self._seed,
+                watch=self._check_stopped,
+            )
         seconds["evaluation"] = time.perf_counter() - started - seconds["fit"]
         run = Run(source, FitOptions(seed=self._seed, device=model.device))
         run.model = model
