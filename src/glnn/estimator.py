@@ -162,7 +162,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         For each given edge the fraction of its weight that the learned graph kept, times the trust
         in the given graph; ``None`` without one.
     n_edges_
-        Number of learned edges, without the self-loops that ``graph_`` also stores.
+        Number of learned edges, without the self-loops of ``graph_``.
     certificate_
         How close the learned graph is to the optimum, a :class:`glnn.Certificate`; ``None`` for
         the preset ``literal``.
@@ -410,6 +410,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         the same data exists, pass its ``held_out`` to calibrate without further fits; ``None``
         removes the calibration.
         """
+        self._check_fitted()
         if held_out is None:
             return self._store_calibration(None, Calibration.identity(len(self.classes_)))
         given = None if self._fitted_to is None else self._fitted_to["sample_weight"]
@@ -425,11 +426,12 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         This holds on average over rows from the same distribution as the labelled ones. An empty
         set means that the row is unlike the labelled rows of every class. ``X`` and ``links`` are
-        new rows, as in ``predict_proba``; ``None``: the training rows.
+        new rows, as in ``predict_proba``; without them the sets are those of the training rows.
         """
         held_out = self._get_held_out()
         sets = ConformalSets.of(held_out)
-        raw = held_out.probabilities if X is None else self._raw_proba(X, links)
+        is_new = X is not None or links is not None
+        raw = self._raw_proba(X, links) if is_new else held_out.probabilities
         inside = sets.contains(raw, alpha)
         if sets.note is not None:
             warnings.warn(sets.note, stacklevel=2)
@@ -522,9 +524,11 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def edge_trust_(self) -> sp.csr_matrix | None:
-        """For each given edge the fraction that was kept, times the weight of the given graph."""
+        """For each given edge the fraction that was kept, times the trust in the given graph."""
         graph, prior = self.graph_, self.prior_graph_
-        if prior is None or graph.shape[0] != graph.shape[1]:
+        if (
+            prior is None or graph.shape[0] != graph.shape[1]
+        ):  # the rows of one of several processes
             return None
         return retained_edge_shares(graph, prior) * self._model.graph_trust
 
@@ -534,9 +538,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return int(sp.triu(self.graph_, k=1).nnz)
 
     def report(self, path: str | Path | None = None) -> Any:
-        """Return the fit as an interactive page that needs no internet connection.
+        """Return the fit as an interactive page, which a notebook shows inline.
 
-        A notebook shows it inline; with ``path`` it is also written to that HTML file.
+        With ``path`` it is also written to that HTML file. It needs no internet connection.
         """
         from glnn.report.page.document import make_report
 
@@ -547,10 +551,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def to_networkx(self) -> Any:
         """Return the learned graph as a ``networkx.Graph``.
 
-        Nodes have the names of the training rows (their numbers as text if there are no names)
-        and the attributes ``class``, ``probability`` and ``given_label`` (empty if unlabelled).
-        Edges have ``weight`` and ``origin`` (``given`` or ``learned``); given edges also have
-        ``trust``, which is ``edge_trust_``.
+        Nodes have the names of the training rows (or numbers, as text) and the attributes
+        ``class``, ``probability`` and ``given_label`` (empty if unlabelled). Edges have ``weight``
+        and ``origin`` (``given`` or ``learned``); given ones also ``trust``, from ``edge_trust_``.
         """
         from glnn.report.export import build_network
         from glnn.report.results import collect_model_results
