@@ -609,6 +609,10 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         compared = model.structure_columns()
         if compared is not None:
             names = [f"structure {number}" for number in range(compared.shape[1])]
+        elif len(names) != len(columns):
+            raise InputError(
+                f"column_names must name each of the {len(columns)} columns, got {len(names)}."
+            )
         return FittedNodes(
             model.adjacency,
             model.features,

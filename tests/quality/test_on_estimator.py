@@ -216,6 +216,8 @@ def test_a_saved_model_explains_and_suggests_the_same(explained_fit, tmp_path):
     assert loaded.explain(17).label_effects == () and not loaded.explain(17).is_measured
     with pytest.raises(InputError, match="refits must be 0"):
         loaded.explain(17, refits=1)
+    with pytest.raises(InputError, match="column_names must name each"):
+        loaded.explain(17, column_names=["one"])
     assert loaded.suggest_labels(3).equals(explained_fit.suggest_labels(3))
 
 
