@@ -44,10 +44,9 @@ def open_source(data: Any, folder: Path, graph: Any, label: Any, options: dict[s
     if isinstance(data, str | Path):
         place = Path(data)
         if (place / NAME).is_file():
-            journal = Journal(place / NAME)
-            journal.close()
-            if journal.entries:
-                how = journal.entries[0]["source"]
+            entries = Journal(place / NAME).entries
+            if entries:
+                how = entries[0]["source"]
                 return _restore_source(how, TableOptions(**how["options"]), place)
         if (place / "data.json").is_file():
             found = DataDescription.read(place)

@@ -181,6 +181,8 @@ class LabelSession:
     def _act(self, name: str, **fields: Any) -> None:
         """Write an act to the journal, then take it into account."""
         with self._mutex:
+            if self._is_closed:
+                raise InputError("the session must be open, got a closed one. Open it again.")
             entry = {"act": name, **fields, "time": time.time()}
             row = fields.get("id") or (name == "undo" and self._state.acts[-1].get("id")) or None
             self._journal.append(entry)
@@ -432,15 +434,10 @@ class LabelSession:
         """Make the folder a run folder; acts wait only while the files are moved into place."""
         written = self.folder / _WRITTEN
         self._learner.write(written, answer)
-        with self._mutex:
-            self._journal.close()
-            try:
-                with replace_folder(self.folder, {*RUN_FILES, NAME, _WRITTEN}) as new:
-                    for file in written.iterdir():
-                        file.rename(new / file.name)
-                    write_file(new / NAME, self._journal.path.read_bytes())
-            finally:
-                self._journal.open()
+        with self._mutex, replace_folder(self.folder, {*RUN_FILES, NAME, _WRITTEN}) as new:
+            for file in written.iterdir():
+                file.rename(new / file.name)
+            write_file(new / NAME, self._journal.path.read_bytes())
 
     def _note_estimate(self, answer: Answer, labels: str) -> None:
         """Add the estimate of a full fit to the journal and to the curve."""
@@ -516,7 +513,6 @@ class LabelSession:
             self._mutex.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
-        self._journal.close()
         self._lock.release()
 
     def __enter__(self) -> "LabelSession":
