@@ -120,7 +120,7 @@ def evaluate(
     graph_helped = None
     hidden = make_folds(problem.train_labels, folds, random_state, groups, times)
     started = time.perf_counter()
-    if is_own and validation is None and model.preset != "literal":
+    if is_own and validation is None and not model._resolve_settings().is_literal:
         model = clone_with(model, calibrate="auto")
         model.fit(X, y, graph, folds=folds, groups=groups, times=times, checkpoint=checkpoint)
         held_out, hidden = model.held_out_, model.folds_
