@@ -413,7 +413,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         if held_out is None:
             return self._store_calibration(None, Calibration.identity(len(self.classes_)))
-        given = None if self._fitted_to is None else self._fitted_to["sample_weight"]
+        given = (self._fitted_to or {}).get("sample_weight")
         if given is not None and not np.asarray(given)[held_out.hidden_nodes].any():
             given = None  # every hidden label has weight zero: weight them equally instead
         weights = label_weights(self.class_weight, given, self.classes_, held_out.classes)
@@ -545,8 +545,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from glnn.report.page.document import make_report
 
         self._check_fitted()
-        where = None if path is None else Path(path)
-        return make_report(self, where, self._fitted_to)
+        return make_report(self, None if path is None else Path(path))
 
     def to_networkx(self) -> Any:
         """Return the learned graph as a ``networkx.Graph``.
@@ -559,7 +558,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from glnn.report.results import collect_model_results
 
         self._check_fitted()
-        return build_network(collect_model_results(self, self._fitted_to))
+        return build_network(collect_model_results(self))
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder as safetensors and JSON, without pickle.
