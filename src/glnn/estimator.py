@@ -787,16 +787,16 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "got changed ones. Fit again, or give fit a copy."
             )
         seeds = [self.seed_ ^ k for k in range(n_seeds)]  # XOR keeps them in the range of seeds
-        hidden = [None, *labelled.tolist()]
-        missing = [(h, s) for s in seeds for h in hidden if (h, s) not in self._refits]
-        callbacks, n_fits = self._resolve_callbacks(), len(missing)
+        fits = [(label, seed) for seed in seeds for label in (None, *labelled.tolist())]
+        missing = [fit for fit in fits if fit not in self._refits]
+        n_fits, callbacks = len(missing), self._resolve_callbacks()
         with show_progress(callbacks, n_fits, is_shown=bool(self.verbose)) as shown:
             for number, (label, seed) in enumerate(missing, start=1):
                 with notify_stage(shown, f"label effects: fit {number} of {n_fits}", 1):
                     self._refits[label, seed] = self._refit_without(label, seed)
-        kept = self._refits
-        found = [[kept[None, s] - kept[h, s] for h in hidden[1:]] for s in seeds]
-        return np.asarray(np.mean(found, 0))
+        found = np.stack([self._refits[fit] for fit in fits])
+        found = found.reshape(n_seeds, 1 + len(labelled), *found.shape[1:])
+        return np.asarray((found[:, :1] - found[:, 1:]).mean(0))
 
     def _refit_without(self, label: int | None, seed: int) -> np.ndarray:
         """Fit again without the label of a row; return the class probabilities of all rows."""

@@ -260,6 +260,7 @@ def test_labels_are_left_out_once_for_all_rows(calibrate, monkeypatch):
     found = [model.explain(node, n_labels=8, refits=1) for node in (3, 25)]
     monkeypatch.setattr(model, "_refit_without", None)  # nothing is fitted again
     assert model.explain(3, n_labels=8, refits=1) == found[0]
+    assert model.explain(3, n_labels=0, refits=1).label_effects == ()
     np.testing.assert_array_equal(model._refits[None, 6], model.label_distributions_)
     assert {one.node for one in found[0].label_effects} == set(range(8)) - {3}
     effects = [abs(one.effect) for one in found[1].label_effects]
