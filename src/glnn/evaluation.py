@@ -181,8 +181,8 @@ def _refit(
         return fit_given(model, rows, classes, dataclasses.replace(problem, train=train))
     start = f"{steps[-1][0]}__" if steps else ""
     optional = {f"{start}graph": graph, f"{start}validation": validation}
-    copy, is_own = clone_with(model, calibrate=None), isinstance(last, GLNNClassifier)
-    if steps and is_own:
+    copy, is_own = clone_with(model), isinstance(last, GLNNClassifier)
+    if is_own:
         copy.set_params(**{f"{start}calibrate": None})
     seen = mask_labels(classes, problem.labels, hidden, use_none=is_own)
     rows = rows.copy()  # a step may change them in place
