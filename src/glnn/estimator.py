@@ -367,16 +367,9 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.mixture_, self.seed_ = result.weights, seed
         self._fitted_to = None
         if peers.size == 1:
-            self._fitted_to = {
-                "X": X,
-                "y": y,
-                "graph": graph,
-                "validation": validation,
-                "sample_weight": sample_weight,
-                "folds": folds,
-                "groups": groups,
-                "times": times,
-            }
+            data = {"X": X, "y": y, "graph": graph, "validation": validation}
+            how = {"sample_weight": sample_weight, "folds": folds, "groups": groups, "times": times}
+            self._fitted_to = data | how
         is_calibrated = peers.rank == 0 and self.calibrate is not None
         return self.set_calibration(self._find_held_out(problem, result) if is_calibrated else None)
 

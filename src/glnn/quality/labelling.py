@@ -80,15 +80,12 @@ class QueryRanking:
 
     def set_labelled(self, nodes: Set[int]) -> None:
         """Count exactly these nodes as labelled from now on."""
-        for node in sorted(self.labelled - nodes):  # a label is taken back with the noise -ridge
-            self._count_label(node, -_RIDGE)
-        for node in sorted(nodes - self.labelled):
-            self._count_label(node, _RIDGE)
+        # first those that are taken back, which is the update with the noise -ridge
+        for node in sorted(self.labelled ^ nodes, key=lambda node: (node in nodes, node)):
+            ridge = _RIDGE if node in nodes else -_RIDGE
+            parts = self._rows, self._near, self._spread
+            self._near, self._spread = _count_label(*parts, node, ridge)
         self.labelled = set(nodes)
-
-    def _count_label(self, node: int, ridge: float) -> None:
-        parts = self._rows, self._near, self._spread
-        self._near, self._spread = _count_label(*parts, node, ridge)
 
     def select(
         self, pool: Int[np.ndarray, "m"], k: int
