@@ -282,6 +282,8 @@ def test_a_graph_alone_is_enough():
     links = np.zeros((2, 24))
     links[0, :4] = links[1, 12:16] = 1
     assert clf.predict(None, links=links).tolist() == [0, 1]
+    with pytest.warns(UserWarning, match="fewer than 10 hidden labels a class"):
+        assert len(clf.predict_set(0.5, links=links)) == 2
 
 
 @pytest.mark.parametrize(("y", "graph"), [(None, np.eye(3)), ([0, 1, -1], None)])
@@ -405,6 +407,8 @@ def test_the_network_has_the_learned_graph_under_the_rows_names(page_fit):
 def test_nothing_is_given_before_a_fit(name):
     with pytest.raises(NotFittedError):
         getattr(GLNNClassifier(), name)()
+    with pytest.raises(NotFittedError):
+        GLNNClassifier().set_calibration(None)
 
 
 # Saving and loading

@@ -13,6 +13,7 @@ from sklearn.semi_supervised import LabelSpreading
 from glnn import GLNNClassifier
 from glnn.data import NodeData
 from glnn.data.arguments import to_pyg
+from glnn.engine.settings import resolve_settings
 from glnn.evaluation import evaluate, evaluate_fit
 from glnn.exceptions import InputError
 
@@ -72,6 +73,16 @@ def test_a_fit_that_hides_labels_itself_is_judged_without_another_one(blobs, mon
     np.testing.assert_array_equal(judged.held_out.probabilities, alone.held_out_.probabilities)
     again = evaluate_fit(alone, rivals=None)
     assert again.metrics == judged.metrics
+
+
+@pytest.mark.parametrize("how", ["preset", "settings"])
+def test_the_literal_method_which_hides_no_labels_is_fitted_once_for_each_fold(blobs, how):
+    X, y = blobs
+    settings = resolve_settings("literal", {"n_epochs": 3})
+    params = {"preset": {"preset": "literal", "n_epochs": 3}, "settings": {"settings": settings}}
+    model = GLNNClassifier(**params[how], random_state=0)
+    found = evaluate(X, y, np.eye(80)[::-1], model, folds=2, rivals=None)
+    assert len(found.folds) == 2 and len(found.predictions) == 50
 
 
 def test_a_fit_that_has_hidden_no_label_cannot_be_judged(blobs):

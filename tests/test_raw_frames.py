@@ -48,7 +48,7 @@ def test_a_raw_frame_is_encoded_as_by_encode_frame(raw):
     assert own.encoder_ == encoder and other.encoder_ is None
     assert own.feature_names_in_.tolist() == list(numbers)
     assert np.array_equal(own.predict_proba(X), own.label_distributions_)
-    assert dict(collect_model_results(own, None).readings)["since"] == "date: days since 2020-01-01"
+    assert dict(collect_model_results(own).readings)["since"] == "date: days since 2020-01-01"
     with pytest.raises(InputError, match=r"'Bern' in column 'city'.*encode='auto'"):
         other.fit(X, y)
 

@@ -51,9 +51,8 @@ def draw_curves(name: str, seed: int) -> dict[str, list[tuple[int, float]]]:
         with tempfile.TemporaryDirectory() as place:
             hidden, truth = hide_labels(open_data(name, seed, Path(place) / "data"))
             with LabelSession(hidden, Path(place) / "s", seed=seed, background=False) as session:
-                how: Any = {"budget": BUDGET[name], "order": order, "seed": seed}
-                points = run_oracle(session, truth, **how)
-                curves[order] = [(one.n_labels, one.accuracy) for one in points]
+                points = run_oracle(session, truth, budget=BUDGET[name], order=order, seed=seed)
+                curves[order] = list(points)
     return curves
 
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+from typing import Any, Literal, ParamSpec
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
@@ -24,19 +25,8 @@ from glnn._utils import (
     did_you_mean,
     limit_threads,
 )
-from glnn.data.arguments import (
-    as_fit_arguments,
-    convert_features,
-    find_row,
-    resolve_row_names,
-)
-from glnn.data.encode import (
-    TableEncoder,
-    encode_frame,
-    is_frame,
-    transform_frame,
-    warn_of_notes,
-)
+from glnn.data.arguments import as_fit_arguments, convert_features, find_row, resolve_row_names
+from glnn.data.encode import TableEncoder, encode_frame, is_frame, transform_frame, warn_of_notes
 from glnn.data.labels import (
     N_FOLDS,
     as_labels,
@@ -47,13 +37,7 @@ from glnn.data.labels import (
 )
 from glnn.distributed import SINGLE_PROCESS, Partition, Peers, run_everywhere
 from glnn.engine.archive import read_archive, wrap_unpack_errors, write_archive
-from glnn.engine.callbacks import (
-    Callback,
-    History,
-    Record,
-    notify_stage,
-    show_progress,
-)
+from glnn.engine.callbacks import Callback, History, Record, notify_stage, show_progress
 from glnn.engine.fit import FitResult, fit_problem
 from glnn.engine.fit_problem import FitProblem, FitRecord, hide_labels
 from glnn.engine.model import Model
@@ -78,31 +62,12 @@ from glnn.quality.explain import (
     nearest_labels,
     sort_label_effects,
 )
-from glnn.quality.folds import (
-    HeldOut,
-    clone_with,
-    label_weights,
-    labelled_scorer,
-    mask_labels,
-)
+from glnn.quality.folds import HeldOut, clone_with, label_weights, labelled_scorer, mask_labels
 from glnn.quality.labelling import ConformalSets, suggest_nodes, suspect_labels
 from glnn.solver.certificate import Certificate
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-
-Calibrate = Literal["auto"]
-Encode = Literal["auto"] | dict[str, str]
-ClassWeight = Literal["balanced"] | dict[Any, float]
-RandomState = int | np.random.RandomState | np.random.Generator | None
-Settings = Mapping[str, Any] | FitSettings
-
 _P = ParamSpec("_P")
 _SETTING = "settings__"  # prefix of the names of single settings, as in scikit-learn
-# what ``check_features`` checks instead of scikit-learn
-_UNCHECKED: dict[str, Any] = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False}
-_UNCHECKED |= {"ensure_min_samples": 0, "ensure_min_features": 0}
 _OWN_SETTINGS = ("n_neighbors", "tracks", "n_rounds", "n_epochs")  # which are parameters, too
 
 
@@ -133,7 +98,8 @@ def encode_features(X: Any, encode: Any, y: Any) -> tuple[Any, TableEncoder | No
         raise InputError(f"encode must be 'auto', a dictionary or None, got {encode!r}.")
     if encode is None or not is_frame(X):
         return X, None
-    labels, texts = np.empty(0) if y is None else as_labels(y).ravel(), list[str]()
+    texts: list[str] = []
+    labels = np.empty(0) if y is None else as_labels(y).ravel()
     if len(labels) == len(X):  # another length is refused later
         texts = np.where(is_unlabelled(labels), "", labels.astype(str)).tolist()
     kinds = {} if encode == "auto" else encode
@@ -196,7 +162,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         For each given edge the fraction of its weight that the learned graph kept, times the trust
         in the given graph; ``None`` without one.
     n_edges_
-        Number of learned edges, without the self-loops that ``graph_`` also stores.
+        Number of learned edges, without the self-loops of ``graph_``.
     certificate_
         How close the learned graph is to the optimum, a :class:`glnn.Certificate`; ``None`` for
         the preset ``literal``.
@@ -238,6 +204,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _shared: list[Steps] | None = None  # what fits to the same data have in common
+    _fitted_to: dict[str, Any] | None = None  # arguments of the fit, after encoding; not saved
 
     @suggest_parameters
     def __init__(
@@ -245,17 +212,17 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         preset: Preset = "default",
         *,
         n_neighbors: float | int | None = None,
-        class_weight: ClassWeight | None = None,
-        calibrate: Calibrate | None = "auto",
+        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
+        calibrate: Literal["auto"] | None = "auto",
         tracks: Sequence[str] | None = None,
-        encode: Encode | None = None,
+        encode: Literal["auto"] | dict[str, str] | None = None,
         n_rounds: int | None = None,
         n_epochs: int | None = None,
         device: str = "cpu",
-        random_state: RandomState = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
         callbacks: Sequence[Callback] | None = None,
         verbose: bool | int = False,
-        settings: Settings | None = None,
+        settings: Mapping[str, Any] | FitSettings | None = None,
     ) -> None:
         self.preset = preset
         self.n_neighbors = n_neighbors
@@ -347,8 +314,6 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         checkpoint
             Folder for the state after each round, so that an interrupted fit can be resumed.
         """
-        if self.calibrate not in (None, "auto"):
-            raise InputError(f"calibrate must be 'auto' or None, got {self.calibrate!r}.")
         if peers.size > 1 and self.encode is not None and is_frame(X):
             raise InputError(
                 "encode must be None with several processes, each of which has some rows only, got "
@@ -361,40 +326,50 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if peers.size == 1:
             self.row_names_ = resolve_row_names(X, y, ids)
             X, y, graph, validation = as_fit_arguments(X, y, graph, validation, ids)
-        plan, problem = run_everywhere(
-            peers, lambda: self._prepare(X, y, validation, peers, sample_weight)
+        settings, seed, device, callbacks = run_everywhere(peers, self._check_parameters)
+        problem = run_everywhere(
+            peers, lambda: self._make_problem(X, y, validation, peers, sample_weight)
         )
-        settings = plan["settings"]
         warn_of_class_minus_one(given)
         if graph is not None:
             checked = as_adjacency_rows(graph, problem.partition)
             problem = dataclasses.replace(problem, graph=checked)
         if not isinstance(self.random_state, numbers.Integral):  # use the seed of process 0
-            plan["seed"] = int(peers.broadcast(float(plan["seed"])))
+            seed = int(peers.broadcast(float(seed)))
         self.folds_ = None
         hides = self.calibrate is not None or len(settings.tracks_for(graph is not None)) > 1
         if hides and not settings.is_literal:
-            self.folds_ = hide_labels(problem, folds, plan["seed"], groups, times)
+            self.folds_ = hide_labels(problem, folds, seed, groups, times)
         if self.folds_ is None and not (groups is None and times is None):
             raise InputError(
                 "groups and times must come with labels that can be hidden in folds, got "
                 "validation nodes, the preset 'literal', or one label a class. Leave them out."
             )
         problem = dataclasses.replace(problem, folds=self.folds_)
-        folder = None if checkpoint is None else Path(checkpoint)
-        with limit_threads(problem.labels.n_nodes) if peers.size == 1 else nullcontext():
-            n_fits = 1 if self.folds_ is None else 1 + len(self.folds_)
-            n_epochs = n_fits * settings.count_epochs(graph is not None)
-            with show_progress(plan["callbacks"], n_epochs, is_shown=bool(self.verbose)) as shown:
-                plan["callbacks"] = shown
-                result = fit_problem(problem, **plan, checkpoint=folder, shared=self._shared)
+        n_fits = 1 if self.folds_ is None else 1 + len(self.folds_)
+        n_epochs = n_fits * settings.count_epochs(graph is not None)
+        with (
+            limit_threads(problem.labels.n_nodes) if peers.size == 1 else nullcontext(),
+            show_progress(callbacks, n_epochs, is_shown=bool(self.verbose)) as shown,
+        ):
+            result = fit_problem(
+                problem,
+                settings,
+                seed=seed,
+                device=device,
+                callbacks=shown,
+                checkpoint=None if checkpoint is None else Path(checkpoint),
+                shared=self._shared,
+            )
         self._store_fit(result.model, result.history)
         self._record = FitRecord.of(problem, result.attribution)
         self.certificate_, self.choices_ = result.certificate, result.choices
-        self.mixture_, self.seed_ = result.weights, plan["seed"]
+        self.mixture_, self.seed_ = result.weights, seed
+        self._fitted_to = None
         if peers.size == 1:
-            self._fitted_to, own = (X, y, graph, validation), {"sample_weight": sample_weight}
-            self._fit_options = own | {"folds": folds, "groups": groups, "times": times}
+            data = {"X": X, "y": y, "graph": graph, "validation": validation}
+            how = {"sample_weight": sample_weight, "folds": folds, "groups": groups, "times": times}
+            self._fitted_to = data | how
         is_calibrated = peers.rank == 0 and self.calibrate is not None
         return self.set_calibration(self._find_held_out(problem, result) if is_calibrated else None)
 
@@ -428,9 +403,10 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         the same data exists, pass its ``held_out`` to calibrate without further fits; ``None``
         removes the calibration.
         """
+        self._check_fitted()
         if held_out is None:
             return self._store_calibration(None, Calibration.identity(len(self.classes_)))
-        given = getattr(self, "_fit_options", {}).get("sample_weight")
+        given = (self._fitted_to or {}).get("sample_weight")
         if given is not None and not np.asarray(given)[held_out.hidden_nodes].any():
             given = None  # every hidden label has weight zero: weight them equally instead
         weights = label_weights(self.class_weight, given, self.classes_, held_out.classes)
@@ -443,17 +419,18 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         This holds on average over rows from the same distribution as the labelled ones. An empty
         set means that the row is unlike the labelled rows of every class. ``X`` and ``links`` are
-        new rows, as in ``predict_proba``; ``None``: the training rows.
+        new rows, as in ``predict_proba``; without them the sets are those of the training rows.
         """
         held_out = self._get_held_out()
         sets = ConformalSets.of(held_out)
-        raw = held_out.probabilities if X is None else self._raw_proba(X, links)
+        is_new = X is not None or links is not None
+        raw = self._raw_proba(X, links) if is_new else held_out.probabilities
         inside = sets.contains(raw, alpha)
         if sets.note is not None:
             warnings.warn(sets.note, stacklevel=2)
         return [tuple(self.classes_[row].tolist()) for row in inside]
 
-    def suspect_labels(self) -> "DataFrame":
+    def suspect_labels(self) -> pd.DataFrame:
         """Return labels that disagree with the model and may be mistakes.
 
         A label is listed if a fit that did not see it predicts another class with confidence.
@@ -514,7 +491,7 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ranked = sort_label_effects(nodes, labelled, effects)
         return explain(nodes, row, n_links=n_links, label_effects=ranked)
 
-    def suggest_labels(self, k: int = 10, among: Any = None) -> "DataFrame":
+    def suggest_labels(self, k: int = 10, among: Any = None) -> pd.DataFrame:
         """Suggest which rows to label next (active learning).
 
         Suggested are the ``k`` rows whose labels would reduce the uncertainty of the predictions
@@ -533,18 +510,16 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             gain=gains,
         )
 
-    def _make_frame(self, rows: np.ndarray, **columns: np.ndarray) -> "DataFrame":
+    def _make_frame(self, rows: np.ndarray, **columns: np.ndarray) -> pd.DataFrame:
         """Return a table of rows by number (``node``), with their names if they have any."""
-        from pandas import DataFrame
-
         named = {} if self.row_names_ is None else {"name": self.row_names_[rows]}
-        return DataFrame({"node": rows, **named, **columns})
+        return pd.DataFrame({"node": rows, **named, **columns})
 
     @property
     def edge_trust_(self) -> sp.csr_matrix | None:
-        """For each given edge the fraction that was kept, times the weight of the given graph."""
+        """For each given edge the fraction that was kept, times the trust in the given graph."""
         graph, prior = self.graph_, self.prior_graph_
-        if prior is None or graph.shape[0] != graph.shape[1]:
+        if prior is None or graph.shape[0] != graph.shape[1]:  # of several processes
             return None
         return retained_edge_shares(graph, prior) * self._model.graph_trust
 
@@ -554,29 +529,27 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return int(sp.triu(self.graph_, k=1).nnz)
 
     def report(self, path: str | Path | None = None) -> Any:
-        """Return the fit as an interactive page that needs no internet connection.
+        """Return the fit as an interactive page, which a notebook shows inline.
 
-        A notebook shows it inline; with ``path`` it is also written to that HTML file.
+        With ``path`` it is also written to that HTML file. It needs no internet connection.
         """
         from glnn.report.page.document import make_report
 
         self._check_fitted()
-        where = None if path is None else Path(path)
-        return make_report(self, where, getattr(self, "_fitted_to", None))
+        return make_report(self, None if path is None else Path(path))
 
     def to_networkx(self) -> Any:
         """Return the learned graph as a ``networkx.Graph``.
 
-        Nodes have the names of the training rows (their numbers as text if there are no names)
-        and the attributes ``class``, ``probability`` and ``given_label`` (empty if unlabelled).
-        Edges have ``weight`` and ``origin`` (``given`` or ``learned``); given edges also have
-        ``trust``, which is ``edge_trust_``.
+        Nodes have the names of the training rows (or numbers, as text) and the attributes
+        ``class``, ``probability`` and ``given_label`` (empty if unlabelled). Edges have ``weight``
+        and ``origin`` (``given`` or ``learned``); given ones also ``trust``, from ``edge_trust_``.
         """
         from glnn.report.export import build_network
         from glnn.report.results import collect_model_results
 
         self._check_fitted()
-        return build_network(collect_model_results(self, getattr(self, "_fitted_to", None)))
+        return build_network(collect_model_results(self))
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder as safetensors and JSON, without pickle.
@@ -626,6 +599,10 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         compared = model.structure_columns()
         if compared is not None:
             names = [f"structure {number}" for number in range(compared.shape[1])]
+        elif len(names) != len(columns):
+            raise InputError(
+                f"column_names must name each of the {len(columns)} columns, got {len(names)}."
+            )
         return FittedNodes(
             model.adjacency,
             model.features,
@@ -699,15 +676,17 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.graph_, self.prior_graph_ = model.gather("adjacency"), model.gather("prior")
         self.n_iter_ = len(history)
 
-    def _prepare(
-        self, X: Any, y: Any, validation: Any, peers: Peers, sample_weight: Any
-    ) -> tuple[dict[str, Any], FitProblem]:
-        """Check parameters and arguments of ``fit`` except the graph, and encode the labels.
+    def _check_parameters(self) -> tuple[FitSettings, int, str, list[Callback]]:
+        """Check the parameters; return settings, seed, device and callbacks."""
+        if self.calibrate not in (None, "auto"):
+            raise InputError(f"calibrate must be 'auto' or None, got {self.calibrate!r}.")
+        settings, seed = self._resolve_settings(), self._resolve_seed()
+        return settings, seed, check_device(self.device), self._resolve_callbacks()
 
-        Returns settings, seed, device and callbacks by name, and the problem.
-        """
-        plan = {"settings": self._resolve_settings(), "seed": self._resolve_seed()}
-        plan |= {"device": check_device(self.device), "callbacks": self._resolve_callbacks()}
+    def _make_problem(
+        self, X: Any, y: Any, validation: Any, peers: Peers, sample_weight: Any
+    ) -> FitProblem:
+        """Check the arguments of ``fit`` except the graph, and encode the labels."""
         X = self._check_features(X, reset=True)
         if y is None:
             raise InputError("GLNNClassifier requires y to be passed, but the target y is None.")
@@ -729,12 +708,21 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return labels if weights is None else labels.with_weights(weights[nodes])
 
         validated = labels_of(held) if held.size else None
-        return plan, FitProblem(X, labels_of(train), None, validated, peers)
+        return FitProblem(X, labels_of(train), validation=validated, peers=peers)
 
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         """Check features, and their number of columns with scikit-learn's ``validate_data``."""
         try:
-            X = validate_data(self, convert_features(X), reset=reset, **_UNCHECKED)
+            X = validate_data(
+                self,
+                convert_features(X),
+                reset=reset,
+                accept_sparse="csr",
+                dtype=None,  # check_features checks the values
+                ensure_all_finite=False,
+                ensure_min_samples=0,
+                ensure_min_features=0,
+            )
         except ValueError as error:
             raise InputError(" ".join(str(error).split())) from None
         return check_features("X", X)
@@ -781,34 +769,33 @@ class GLNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         have the same seed, and the differences are averaged over seeds. Fits are kept for calls
         on other rows.
         """
-        if not hasattr(self, "_fitted_to"):
+        if self._fitted_to is None:
             raise InputError("refits must be 0 for a loaded model, which has no training data.")
-        X, _, graph, _ = self._fitted_to
-        if not self._model.was_fitted_to(self._check_features(X, reset=False), graph):
+        features = self._check_features(self._fitted_to["X"], reset=False)
+        if not self._model.was_fitted_to(features, self._fitted_to["graph"]):
             raise InputError(
                 "X and graph must be unchanged since fit, because this method fits to them again; "
                 "got changed ones. Fit again, or give fit a copy."
             )
         seeds = [self.seed_ ^ k for k in range(n_seeds)]  # XOR keeps them in the range of seeds
-        hidden = [None, *labelled.tolist()]
-        missing = [(h, s) for s in seeds for h in hidden if (h, s) not in self._refits]
-        callbacks, n_fits = self._resolve_callbacks(), len(missing)
+        fits = [(label, seed) for seed in seeds for label in (None, *labelled.tolist())]
+        missing = [fit for fit in fits if fit not in self._refits]
+        n_fits, callbacks = len(missing), self._resolve_callbacks()
         with show_progress(callbacks, n_fits, is_shown=bool(self.verbose)) as shown:
             for number, (label, seed) in enumerate(missing, start=1):
                 with notify_stage(shown, f"label effects: fit {number} of {n_fits}", 1):
                     self._refits[label, seed] = self._refit_without(label, seed)
-        kept = self._refits
-        found = [[kept[None, s] - kept[h, s] for h in hidden[1:]] for s in seeds]
-        return np.asarray(np.mean(found, 0))
+        found = np.stack([self._refits[fit] for fit in fits])
+        found = found.reshape(n_seeds, 1 + len(labelled), *found.shape[1:])
+        return np.asarray((found[:, :1] - found[:, 1:]).mean(0))
 
     def _refit_without(self, label: int | None, seed: int) -> np.ndarray:
         """Fit again without the label of a row; return the class probabilities of all rows."""
-        X, _, graph, validation = self._fitted_to
-        quiet: Any = {"callbacks": None, "verbose": False, "encode": None}  # X has been encoded
+        assert self._fitted_to is not None  # as the caller has checked
         hidden = np.array([] if label is None else [label], dtype=np.int64)
         seen = mask_labels(self.classes_, self._record.labels, hidden)
-        model = clone_with(self, random_state=seed, **quiet)
-        model.fit(X, seen, graph, validation, **self._fit_options)
+        model = clone_with(self, random_state=seed, callbacks=None, verbose=False, encode=None)
+        model.fit(**self._fitted_to | {"y": seen})
         return np.asarray(model.label_distributions_)
 
 

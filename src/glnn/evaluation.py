@@ -116,15 +116,15 @@ def evaluate(
         )
     problem, classes = make_node_problem(X, y, graph, validation)
     rows = problem.features if frame is None else frame
-    how: Any = {"seed": random_state, "progress": watch}
-    how["rivals"] = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
+    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
+    graph_helped = None
     hidden = make_folds(problem.train_labels, folds, random_state, groups, times)
     started = time.perf_counter()
-    if is_own and validation is None and model.preset != "literal":
+    if is_own and validation is None and not model._resolve_settings().is_literal:
         model = clone_with(model, calibrate="auto")
         model.fit(X, y, graph, folds=folds, groups=groups, times=times, checkpoint=checkpoint)
         held_out, hidden = model.held_out_, model.folds_
-        how["graph_helped"] = _has_graph_helped(model)
+        graph_helped = _has_graph_helped(model)
     else:
         given = X if frame is None or is_own else frame, graph, validation
         each: Refit = partial(_refit, model, given, problem, classes)
@@ -132,9 +132,18 @@ def evaluate(
             digest = evaluation_digest(problem, classes, model)
             each = cache_refit(each, Path(checkpoint), digest)
         held_out = hold_out(each, problem.train_labels, hidden, progress=watch)
-    how["class_weight"] = model.get_params(deep=False).get("class_weight")
-    seconds = time.perf_counter() - started
-    found = estimate(problem, held_out, hidden, classes, seconds=seconds, **how)
+    found = estimate(
+        problem,
+        held_out,
+        hidden,
+        classes,
+        seconds=time.perf_counter() - started,
+        class_weight=model.get_params(deep=False).get("class_weight"),
+        rivals=chosen,
+        graph_helped=graph_helped,
+        seed=random_state,
+        progress=watch,
+    )
     if len(hidden) >= folds:
         return found
     why = "no class has more labels, and each fold hides one of every class"
@@ -172,8 +181,8 @@ def _refit(
         return fit_given(model, rows, classes, dataclasses.replace(problem, train=train))
     start = f"{steps[-1][0]}__" if steps else ""
     optional = {f"{start}graph": graph, f"{start}validation": validation}
-    copy, is_own = clone_with(model, calibrate=None), isinstance(last, GLNNClassifier)
-    if steps and is_own:
+    copy, is_own = clone_with(model), isinstance(last, GLNNClassifier)
+    if is_own:
         copy.set_params(**{f"{start}calibrate": None})
     seen = mask_labels(classes, problem.labels, hidden, use_none=is_own)
     rows = rows.copy()  # a step may change them in place
@@ -194,18 +203,27 @@ def evaluate_fit(
 
     ``seconds`` is what the fit took; the other parameters are those of :func:`evaluate`.
     """
-    if model.folds_ is None or model.held_out_ is None:
+    given = model._fitted_to
+    if given is None or model.folds_ is None or model.held_out_ is None:
         raise InputError(
             "the fit must have hidden labels in folds, got one that has not. Fit without "
             "validation nodes and with calibrate='auto', and with two labels of a class at least."
         )
-    X, y, graph, _ = model._fitted_to
-    problem, classes = make_node_problem(X, y, graph)
+    graph = given["graph"]
+    problem, classes = make_node_problem(given["X"], given["y"], graph)
     rows = problem.features
-    chosen = choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes)
-    how: Any = {"class_weight": model.class_weight, "graph_helped": _has_graph_helped(model)}
-    how |= {"seconds": seconds, "rivals": chosen, "seed": random_state, "progress": watch}
-    return estimate(problem, model.held_out_, model.folds_, classes, **how)
+    return estimate(
+        problem,
+        model.held_out_,
+        model.folds_,
+        classes,
+        seconds=seconds,
+        class_weight=model.class_weight,
+        rivals=choose_rivals(rivals, has_graph=graph is not None, rows=rows, classes=classes),
+        graph_helped=_has_graph_helped(model),
+        seed=random_state,
+        progress=watch,
+    )
 
 
 def _has_graph_helped(model: GLNNClassifier) -> bool | None:

@@ -140,8 +140,10 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
         check_integer("folds", self.folds, low=2)
         X, _ = encode_features(X, self._with_params({}).encode, y)
         given = as_fit_arguments(X, y, graph, validation, None)
-        optuna, space = import_optional("optuna"), SPACE if self.space is None else self.space
-        study, done = self._open_study(space, given), (optuna.trial.TrialState.COMPLETE,)
+        optuna = import_optional("optuna")
+        space = SPACE if self.space is None else self.space
+        study = self._open_study(space, given)
+        done = (optuna.trial.TrialState.COMPLETE,)
         with contextlib.ExitStack() as stack:
             is_first = True
             try:
@@ -158,7 +160,8 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
                     study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=5)
                     trial = study.ask({name: _distribution(part) for name, part in space.items()})
                     params = trial.params
-                    study.tell(trial, value := self._value(params, given))
+                    value = self._value(params, given)
+                    study.tell(trial, value)
                 else:  # the unchanged estimator
                     value = self._value(params, given)
                     study.add_trial(optuna.trial.create_trial(value=value))
@@ -176,9 +179,16 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
     def _value(self, params: dict[str, Any], given: tuple[Any, Any, Any, Any]) -> float:
         """Return the goal of the estimator with other parameters, by cross-validation."""
         X, y, graph, validation = given
-        how: Any = {"folds": self.folds, "random_state": self.random_state, "rivals": None}
-        model = clone_with(self._with_params(params), encode=None)  # X has been encoded
-        found = evaluate(X, y, graph, model, validation=validation, **how)
+        found = evaluate(
+            X,
+            y,
+            graph,
+            clone_with(self._with_params(params), encode=None),  # X has been encoded
+            self.folds,
+            validation=validation,
+            rivals=None,
+            random_state=self.random_state,
+        )
         return float(found.metrics[self.goal].value)
 
     def _open_study(self, space: dict[str, Range], given: tuple[Any, ...]) -> Any:
@@ -197,15 +207,18 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
 
 def _open_storage(path: Path) -> Any:
     """Return Optuna's storage in an SQLite file, which is created if necessary."""
-    optuna, errors = import_optional("optuna"), import_optional("sqlalchemy.exc")
+    optuna = import_optional("optuna")
+    errors = import_optional("sqlalchemy.exc")
     url = import_optional("sqlalchemy").URL.create("sqlite", database=str(path))
     with wrap_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("ab").close()
-    waiting = {"connect_args": {"timeout": 60}}  # seconds, for other workers
     for _ in range(_N_ATTEMPTS):
         try:
-            return optuna.storages.RDBStorage(str(url), engine_kwargs=waiting)
+            # a timeout of 60 seconds, for other workers
+            return optuna.storages.RDBStorage(
+                str(url), engine_kwargs={"connect_args": {"timeout": 60}}
+            )
         except (errors.OperationalError, errors.IntegrityError):
             time.sleep(0.1)  # another worker is creating the tables
         except (errors.DatabaseError, RuntimeError):

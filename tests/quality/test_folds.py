@@ -163,6 +163,8 @@ def test_sample_weights_multiply_class_weights():
         ("even", None, "'balanced' or a dictionary"),
         ({"z": 2.0}, None, "must name labels of y, got 'z'"),
         ({"a": -1.0}, None, "at least 0"),
+        ({"a": "much"}, None, "must be a number, got 'much'"),
+        (np.ones(3), None, "'balanced' or a dictionary"),
         (None, [1.0, 2.0], "for each of the 7 rows, got"),
         (None, np.zeros(7), "positive for some labelled row"),
         (None, [*"abcdefg"], "must hold a finite weight"),

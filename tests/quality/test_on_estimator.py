@@ -216,6 +216,8 @@ def test_a_saved_model_explains_and_suggests_the_same(explained_fit, tmp_path):
     assert loaded.explain(17).label_effects == () and not loaded.explain(17).is_measured
     with pytest.raises(InputError, match="refits must be 0"):
         loaded.explain(17, refits=1)
+    with pytest.raises(InputError, match="column_names must name each"):
+        loaded.explain(17, column_names=["one"])
     assert loaded.suggest_labels(3).equals(explained_fit.suggest_labels(3))
 
 
@@ -258,6 +260,7 @@ def test_labels_are_left_out_once_for_all_rows(calibrate, monkeypatch):
     found = [model.explain(node, n_labels=8, refits=1) for node in (3, 25)]
     monkeypatch.setattr(model, "_refit_without", None)  # nothing is fitted again
     assert model.explain(3, n_labels=8, refits=1) == found[0]
+    assert model.explain(3, n_labels=0, refits=1).label_effects == ()
     np.testing.assert_array_equal(model._refits[None, 6], model.label_distributions_)
     assert {one.node for one in found[0].label_effects} == set(range(8)) - {3}
     effects = [abs(one.effect) for one in found[1].label_effects]

@@ -135,7 +135,7 @@ def fitted():
 
 def test_given_labels_are_known_and_only_hidden_ones_are_judged(fitted):
     model, labels = fitted
-    found = collect_model_results(model, model._fitted_to)
+    found = collect_model_results(model)
     np.testing.assert_array_equal(found.labels, labels)
     np.testing.assert_array_equal(found.seen, labels >= 0)
     np.testing.assert_array_equal(np.flatnonzero(found.held_out), model.held_out_.hidden_nodes)
@@ -147,10 +147,10 @@ def test_rows_have_their_names_everywhere_and_after_loading_too(fitted, tmp_path
     model.save(tmp_path / "m")
     names = [f"n{k}" for k in range(60)]
     for one in (model, GLNNClassifier.load(tmp_path / "m")):
-        found = collect_model_results(one, getattr(one, "_fitted_to", None))
+        found = collect_model_results(one)
         assert found.ids.tolist() == names == list(one.to_networkx())
         np.testing.assert_array_equal(found.labels, labels)
         html = one.report(tmp_path / "fit.html").html
         assert html.startswith("<!DOCTYPE html>") and "28 labels, all used for training" in html
-    shares = collect_model_results(model, model._fitted_to).terms.shares
+    shares = collect_model_results(model).terms.shares
     np.testing.assert_allclose(found.terms.shares, shares)

@@ -18,14 +18,11 @@ def write(path, entries=ENTRIES):
     journal = Journal(path)
     for entry in entries:
         journal.append(entry)
-    journal.close()
     return path.read_bytes()
 
 
 def read(path):
-    journal = Journal(path)
-    journal.close()
-    return journal.entries
+    return Journal(path).entries
 
 
 def test_a_journal_returns_what_was_appended_also_over_several_openings(tmp_path):
@@ -86,7 +83,6 @@ def test_a_full_disk_is_an_error_of_one_line_and_leaves_the_journal_as_it_was(
         assert "\n" not in str(caught.value)
     assert path.read_bytes() == whole
     journal.append({"act": "skip", "id": "y"})
-    journal.close()
     assert read(path) == [*ENTRIES, {"act": "skip", "id": "y"}]
 
 
@@ -110,7 +106,6 @@ def test_what_a_failed_write_has_left_is_removed_even_if_it_could_not_be_at_once
         with pytest.raises(OutputError):
             journal.append({"act": "skip", "id": "x"})
     journal.append({"act": "skip", "id": "y"})
-    journal.close()
     assert read(path) == [*ENTRIES, {"act": "skip", "id": "y"}]
 
 

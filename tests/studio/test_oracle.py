@@ -29,8 +29,7 @@ def test_an_oracle_labels_by_the_truth_and_accuracy_is_that_of_the_other_rows(
         assert session.labels.items() <= truth.items()
         rest = [row for row in truth if row not in session.labels]
         right = [session.predictions()[row] == truth[row] for row in rest]
-    assert points[-1].n_labels == 12
-    assert points[-1].accuracy == sum(right) / len(rest)
+    assert points[-1] == (12, sum(right) / len(rest))
 
 
 def test_the_command_prints_and_writes_the_curve(table, tmp_path, capsys):

@@ -268,7 +268,7 @@ def test_it_is_bound_to_this_computer_only(ask):
 
 def test_a_port_in_use_is_one_line(ask, session):
     for port in (ask.server.port, 70_000):
-        with pytest.raises(InputError, match=f"port must be free .* got {port}") as caught:
+        with pytest.raises(InputError, match=f"port must be .* got {port}") as caught:
             serve(session, port, open_browser=False)
         assert "\n" not in str(caught.value)
 

@@ -142,6 +142,8 @@ def test_a_full_disk_refuses_the_act_in_one_line_and_keeps_all_others(opened, mo
     assert session.labels == {"p1": "ash"}
     session.label("p3", "oak")
     session.close()
+    with pytest.raises(InputError, match="must be open"):
+        session.label("p4", "oak")
     assert opened().labels == {"p1": "ash", "p3": "oak"}
 
 

@@ -84,8 +84,9 @@ def _run_oracle(
     with tempfile.TemporaryDirectory() as other:
         place = out or Path(other) / "session"
         with LabelSession(hidden, place, params=params, seed=seed, background=False) as session:
-            for point in run_oracle(session, truth, budget=budget, order=order, seed=seed):
-                lines.append(f"{point.n_labels},{point.accuracy:.6g}")
+            points = run_oracle(session, truth, budget=budget, order=order, seed=seed)
+            for n_labels, accuracy in points:
+                lines.append(f"{n_labels},{accuracy:.6g}")
                 typer.echo(lines[-1])
         if out is not None:
             write_file(out / "curve.csv", "\n".join([*lines, ""]))

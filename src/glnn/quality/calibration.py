@@ -42,8 +42,8 @@ class Calibration:
     n_labels: int = 0  # number of hidden labels it was fitted to; 0: no calibration
     # Mean calibrated probability of the predicted classes of the hidden labels, and its standard
     # error, which comes from the uncertainty of exponent and mixture.
-    confidence: float = np.nan
-    confidence_error: float = np.nan
+    confidence: float | None = None
+    confidence_error: float | None = None
 
     @classmethod
     def identity(cls, n_classes: int) -> "Calibration":
@@ -68,10 +68,7 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as JSON values."""
-        page = vars(self) | {"prior": self.prior.tolist()}
-        if self.is_identity:
-            page |= {"confidence": None, "confidence_error": None}  # JSON has no NaN
-        return page
+        return vars(self) | {"prior": self.prior.tolist()}
 
 
 def fit_calibration(

@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.metrics import ConfusionMatrixDisplay
+import pandas as pd
+from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
 from glnn._utils import import_optional
 from glnn.data.labels import Folds
@@ -20,7 +21,6 @@ from glnn.quality.metrics import (
     accuracy_interval,
     bootstrap_weights,
     class_intervals,
-    confusion,
     metric_intervals,
     reliability,
 )
@@ -29,7 +29,6 @@ from glnn.quality.verdict import Verdict, make_verdict, score_rivals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 
 # Result of an evaluation
@@ -73,13 +72,12 @@ class Evaluation:
     def confusion(self) -> np.ndarray:
         """Confusion matrix of the hidden labels, true by predicted class."""
         own = self.own.predictions
-        return np.asarray(np.rint(confusion(own, np.ones((1, len(own))))[0]), dtype=np.int64)
+        labels = np.arange(own.n_classes)
+        return np.asarray(confusion_matrix(own.classes, own.predicted, labels=labels))
 
     @property
-    def predictions(self) -> "DataFrame":
+    def predictions(self) -> pd.DataFrame:
         """One row for each hidden label: label, prediction, probabilities and fold."""
-        from pandas import DataFrame
-
         nodes, predictions = self.held_out.hidden_nodes, self.own.predictions
         columns: dict[str, Any] = {
             "label": self.classes[predictions.classes],
@@ -88,18 +86,16 @@ class Evaluation:
             "fold": self.held_out.fold[nodes],
         }
         columns |= {f"p({c})": p for c, p in zip(self.classes, predictions.probabilities.T)}
-        return DataFrame(columns, index=nodes).rename_axis("node")
+        return pd.DataFrame(columns, index=nodes).rename_axis("node")
 
-    def to_frame(self) -> "DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row for each method and metric, with its confidence interval."""
-        from pandas import DataFrame
-
         rows = [
             (score.title, name, interval.value, interval.low, interval.high)
             for score in (self.own, *self.others)
             for name, interval in score.metrics.items()
         ]
-        return DataFrame(rows, columns=["method", "metric", "value", "low", "high"])
+        return pd.DataFrame(rows, columns=["method", "metric", "value", "low", "high"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return verdict, metrics and comparison as JSON values."""
@@ -108,7 +104,7 @@ class Evaluation:
             "verdict": self.verdict.sentence,
             "comparison": asdict(self.verdict),
             "n_labels": len(self.own.predictions),
-            "n_folds": len(self.folds.hidden),
+            "n_folds": len(self.folds),
             "intervals": INTERVAL_NOTE,
             "metrics": _as_dicts(self.own.metrics),
             "per_class": dict(zip(names, map(_as_dicts, self.per_class))),
@@ -132,8 +128,8 @@ class Evaluation:
             lead, accuracy = score.difference, score.metrics["accuracy"]
             ahead = lead and f"{lead.value:+.3f} [{lead.low:+.3f}, {lead.high:+.3f}]"
             lines.append(f"{score.title:<35} {accuracy} ({ahead or '-'}) {score.seconds:.1f}")
-        n_labels, n_folds = len(self.own.predictions), len(self.folds.hidden)
-        lines += ["", f"{n_labels} labels in {n_folds} folds; {INTERVAL_NOTE}.", *self.notes]
+        sizes = f"{len(self.own.predictions)} labels in {len(self.folds)} folds"
+        lines += ["", f"{sizes}; {INTERVAL_NOTE}.", *self.notes]
         return "\n".join(lines)
 
     def plot(self) -> "Figure":
@@ -141,7 +137,7 @@ class Evaluation:
         return draw_evaluation(self.own.predictions, [str(label) for label in self.classes])
 
     def __repr__(self) -> str:
-        counts = f"{len(self.own.predictions)} labels, {len(self.folds.hidden)} folds"
+        counts = f"{len(self.own.predictions)} labels, {len(self.folds)} folds"
         return f"Evaluation({counts}: {self.verdict})"
 
 
@@ -181,20 +177,28 @@ def estimate(
     predictions = ScoredPredictions(held_out.classes[nodes], probabilities[nodes])
     weights = bootstrap_weights(len(nodes), np.random.default_rng(seed))
     own = Score("glnn", "GLNN", predictions, metric_intervals(predictions, weights), seconds)
-    more: Any = {"seed": seed, "max_seconds": seconds, "progress": progress}
-    others, left_out = score_rivals(rivals, problem, folds, predictions, weights, **more)
-    return Evaluation(
-        classes,
+    others, left_out = score_rivals(
+        rivals,
+        problem,
         folds,
-        held_out,
-        calibration,
-        probabilities,
-        own,
-        others,
-        tuple(class_intervals(predictions)),
-        set_coverage(held_out, alpha=0.1),
-        (*_make_notes(folds, predictions, classes), *left_out),
-        graph_helped,
+        predictions,
+        weights,
+        seed=seed,
+        max_seconds=seconds,
+        progress=progress,
+    )
+    return Evaluation(
+        classes=classes,
+        folds=folds,
+        held_out=held_out,
+        calibration=calibration,
+        probabilities=probabilities,
+        own=own,
+        others=others,
+        per_class=tuple(class_intervals(predictions)),
+        coverage=set_coverage(held_out, alpha=0.1),
+        notes=(*_make_notes(folds, predictions, classes), *left_out),
+        graph_helped=graph_helped,
     )
 
 
@@ -245,8 +249,15 @@ def draw_evaluation(predictions: ScoredPredictions, class_names: Sequence[str]) 
     left.plot(curve["confidence"], curve["accuracy"], color="#3366aa", linewidth=1)
     left.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="On hidden labels")
     left.set(xlabel="predicted probability", ylabel="share that is right")
-    shown: Any = {"labels": np.arange(len(class_names)), "display_labels": class_names}
-    shown |= {"include_values": len(class_names) <= 12, "xticks_rotation": "vertical"}
-    truth = predictions.classes, predictions.predicted
-    ConfusionMatrixDisplay.from_predictions(*truth, ax=right, cmap="Blues", colorbar=False, **shown)
+    ConfusionMatrixDisplay.from_predictions(
+        predictions.classes,
+        predictions.predicted,
+        labels=np.arange(len(class_names)),
+        display_labels=class_names,
+        include_values=len(class_names) <= 12,
+        xticks_rotation="vertical",
+        cmap="Blues",
+        colorbar=False,
+        ax=right,
+    )
     return figure

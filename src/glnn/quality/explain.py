@@ -3,9 +3,10 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from jaxtyping import Float, Int
 from sklearn.preprocessing import normalize
@@ -13,10 +14,6 @@ from sklearn.preprocessing import normalize
 from glnn._utils import check_integer
 from glnn.graph.rows import to_dense_array
 from glnn.solver.attribution import LinkShares
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # Embedding of the nodes
 
@@ -28,7 +25,7 @@ _N_POWER_ITERATIONS = 2  # power iterations of the range finder
 
 
 def embed_nodes(
-    features: Any, propagate: Propagate, *, n_columns: int = 100, seed: int = 0
+    features: Any, propagate: Propagate, *, n_columns: int = 100
 ) -> Float[np.ndarray, "n d"]:
     r"""Return a thin factor of :math:`S X` whose rows have nearly the same inner products.
 
@@ -39,7 +36,7 @@ def embed_nodes(
     shape = features.shape[1], n_columns + _N_OVERSAMPLES
     if shape[0] <= shape[1]:
         return propagate(np.asarray(to_dense_array(features), dtype=np.float64))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     found = propagate(np.asarray(features @ rng.standard_normal(shape)))
     for _ in range(_N_POWER_ITERATIONS):
         basis, _ = np.linalg.qr(features.T @ propagate(np.linalg.qr(found)[0]))
@@ -157,10 +154,8 @@ class Explanation:
             label["effects"] = {str(name): value for name, value in label["effects"].items()}
         return page
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return the links as a table with one column for each term."""
-        import pandas as pd
-
         names = ("node", "weight", "label", "predicted", "probability")
         rows = [{name: vars(link)[name] for name in names} | link.terms for link in self.links]
         return pd.DataFrame(rows)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.utils import _safe_indexing
 
-from glnn._utils import check_array
+from glnn._utils import check_array, check_number
 from glnn.data.files import make_folder
 from glnn.data.labels import UNLABELLED, Folds, as_labels, is_unlabelled
 from glnn.engine.archive import compute_digest, read_archive, write_archive
@@ -193,17 +193,16 @@ def class_weights(class_weight: Any, classes: np.ndarray, encoded: np.ndarray) -
         unknown = [label for label in class_weight if label not in known]
         if unknown:
             raise InputError(f"class_weight must name labels of y, got {unknown[0]!r}.")
-        found = np.array([class_weight.get(label, 1.0) for label in known], dtype=np.float64)
-    elif class_weight == "balanced":
+        given = [class_weight.get(label, 1.0) for label in known]
+        found = np.array([check_number("class_weight", weight, low=0) for weight in given])
+        if not found.any():
+            raise InputError("class_weight must be positive for some class, got zero for all.")
+    elif isinstance(class_weight, str) and class_weight == "balanced":
         counts = np.bincount(encoded, minlength=len(classes))
         found = len(encoded) / (np.count_nonzero(counts) * np.maximum(counts, 1))
     else:
         raise InputError(
             f"class_weight must be None, 'balanced' or a dictionary, got {class_weight!r}."
-        )
-    if not (np.isfinite(found) & (found >= 0)).all() or not found.any():
-        raise InputError(
-            f"class_weight must hold finite weights of at least 0, got {class_weight}."
         )
     return _rescale(found)
 

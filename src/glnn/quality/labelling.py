@@ -80,9 +80,9 @@ class QueryRanking:
 
     def set_labelled(self, nodes: Set[int]) -> None:
         """Count exactly these nodes as labelled from now on."""
-        taken, given = sorted(self.labelled - nodes), sorted(nodes - self.labelled)
-        # taking a label back is the update with the noise -ridge
-        for node, ridge in [(n, -_RIDGE) for n in taken] + [(n, _RIDGE) for n in given]:
+        # first those that are taken back, which is the update with the noise -ridge
+        for node in sorted(self.labelled ^ nodes, key=lambda node: (node in nodes, node)):
+            ridge = _RIDGE if node in nodes else -_RIDGE
             parts = self._rows, self._near, self._spread
             self._near, self._spread = _count_label(*parts, node, ridge)
         self.labelled = set(nodes)
@@ -115,8 +115,8 @@ def _count_label(
 
 def rank_nodes(nodes: FittedNodes) -> QueryRanking:
     """Return the ranking of the nodes of a fit."""
-    weights, known = uncertainty_weight(nodes.probabilities), np.flatnonzero(nodes.labels >= 0)
-    return QueryRanking(query_rows(nodes.embedding()), weights, known)
+    weights = uncertainty_weight(nodes.probabilities)
+    return QueryRanking(query_rows(nodes.embedding()), weights, np.flatnonzero(nodes.labels >= 0))
 
 
 def suggest_nodes(
@@ -149,10 +149,11 @@ def suspect_labels(held_out: HeldOut, calibrated: np.ndarray) -> tuple[Int[np.nd
     none. On tables with planted mistakes they were about as many as the mistakes; the estimate,
     which the prior makes careful, was about two thirds of them.
     """
-    nodes = held_out.hidden_nodes
-    given, found = held_out.classes[nodes], held_out.calibration()
-    tempered, rows = temper(held_out.probabilities[nodes], found.exponent), np.arange(len(nodes))
-    own, at_random = tempered[rows, given], found.mixture * found.prior[given]
+    nodes, found = held_out.hidden_nodes, held_out.calibration()
+    given = held_out.classes[nodes]
+    tempered = temper(held_out.probabilities[nodes], found.exponent)
+    own = tempered[np.arange(len(nodes)), given]
+    at_random = found.mixture * found.prior[given]
     chance = at_random * (1 - own) / ((1 - found.mixture) * own + at_random)
     listed = np.flatnonzero((calibrated[nodes].argmax(1) != given) & (chance > _MIN_CHANCE))
     order = listed[np.argsort(-chance[listed], kind="stable")]

@@ -17,8 +17,15 @@ from scipy.stats import norm
 N_BINS = 15  # confidence bins of the expected calibration error
 
 # In the order in which they are shown; auc exists only for two classes.
-_SHARES = ("accuracy", "balanced_accuracy", "macro_f1")
-METRICS = (*_SHARES, "log_loss", "brier", "auc", "calibration_error")
+METRICS = (
+    "accuracy",
+    "balanced_accuracy",
+    "macro_f1",
+    "log_loss",
+    "brier",
+    "auc",
+    "calibration_error",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +62,7 @@ class ScoredPredictions:
 def compute_metrics(
     predictions: ScoredPredictions, weights: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
-    """Return every metric for every row of weights, and ``precision`` and ``recall`` per class.
+    """Return every metric for every row of weights; a class that is missing in a row is skipped.
 
     ``weights`` has shape draws x nodes, for instance how often each bootstrap draw contains each
     node; ``None`` is one row of ones.
@@ -63,12 +70,22 @@ def compute_metrics(
     if weights is None:
         weights = np.ones((1, len(predictions)))
     own = predictions.probabilities[np.arange(len(predictions)), predictions.classes]
-    found = _from_confusion(confusion(predictions, weights))
     total = weights.sum(1)
+    n_classes = predictions.n_classes
+    cell = predictions.classes * n_classes + predictions.predicted
+    counts = np.asarray(weights @ _indicator(cell, n_classes**2))
+    tables = counts.reshape(-1, n_classes, n_classes)  # draws x true class x predicted class
+    right = np.diagonal(tables, axis1=1, axis2=2)
+    true, predicted = tables.sum(2), tables.sum(1)
+    found = {
+        "accuracy": right.sum(1) / tables.sum((1, 2)),
+        "balanced_accuracy": np.nanmean(_ratio(right, true), 1),
+        "macro_f1": np.nanmean(_ratio(2 * right, true + predicted), 1),
+    }
     found["log_loss"] = weights @ -np.log(np.maximum(own, np.finfo(np.float64).tiny)) / total
-    truth = np.eye(predictions.n_classes)[predictions.classes]
+    truth = np.eye(n_classes)[predictions.classes]
     errors = np.square(predictions.probabilities - truth).sum(1)
-    if predictions.n_classes == 2:
+    if n_classes == 2:
         errors = errors / 2  # the Brier score of one of the two classes, as is usual
         found["auc"] = _auc(predictions, weights)
     found["brier"] = weights @ errors / total
@@ -76,32 +93,10 @@ def compute_metrics(
     return found
 
 
-def confusion(predictions: ScoredPredictions, weights: np.ndarray) -> np.ndarray:
-    """Return the confusion matrices: draws x true class x predicted class."""
-    n_classes = predictions.n_classes
-    cell = predictions.classes * n_classes + predictions.predicted
-    counts = weights @ _indicator(cell, n_classes**2)
-    return np.asarray(counts).reshape(-1, n_classes, n_classes)
-
-
 def _indicator(groups: np.ndarray, n_groups: int) -> sp.csr_matrix:
     """Return the indicator matrix of nodes x groups."""
     entries = (np.ones(len(groups)), groups, np.arange(len(groups) + 1))
     return sp.csr_matrix(entries, shape=(len(groups), n_groups))
-
-
-def _from_confusion(tables: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the metrics of confusion matrices; classes missing in a draw are skipped."""
-    right = np.diagonal(tables, axis1=1, axis2=2)
-    true, predicted = tables.sum(2), tables.sum(1)
-    recall = _ratio(right, true)
-    return {
-        "accuracy": right.sum(1) / tables.sum((1, 2)),
-        "balanced_accuracy": np.nanmean(recall, 1),
-        "macro_f1": np.nanmean(_ratio(2 * right, true + predicted), 1),
-        "precision": _ratio(right, predicted),
-        "recall": recall,
-    }
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -160,12 +155,11 @@ def reliability(predictions: ScoredPredictions) -> Mapping[str, np.ndarray]:
 # Confidence intervals
 
 LEVEL = 0.95  # confidence level of every interval
-N_DRAWS, _MAX_WEIGHTS = 1000, 10_000_000  # bootstrap draws, entries of the matrix of their weights
+N_DRAWS = 1000  # bootstrap draws
+_MAX_WEIGHTS = 10_000_000  # entries of the matrix of their weights
 
 # Errors on one graph are correlated: intervals are those of half as many independent nodes.
 DESIGN_EFFECT = 2.0
-
-_BOUNDED_METRICS = ("balanced_accuracy", "macro_f1", "auc")  # 1 if no prediction is wrong
 
 
 @dataclass(frozen=True)
@@ -212,7 +206,8 @@ def accuracy_interval(n_right: int, n_nodes: int) -> Interval:
     >>> print(accuracy_interval(20, 20))
     1.000 [0.722, 1.000]
     """
-    z, share, size = float(norm.ppf((1 + LEVEL) / 2)), n_right / n_nodes, n_nodes / DESIGN_EFFECT
+    z = float(norm.ppf((1 + LEVEL) / 2))
+    share, size = n_right / n_nodes, n_nodes / DESIGN_EFFECT
     scale = 1 + z**2 / size
     centre = share + z**2 / (2 * size)
     spread = z * math.sqrt(share * (1 - share) / size + z**2 / (4 * size**2))
@@ -230,14 +225,12 @@ def metric_intervals(predictions: ScoredPredictions, weights: np.ndarray) -> dic
     values, draws = compute_metrics(predictions), compute_metrics(predictions, weights)
     errors = draws["calibration_error"]
     draws["calibration_error"] = np.maximum(errors - errors.mean() + values["calibration_error"], 0)
-    found = {
-        name: percentile_interval(float(values[name][0]), draws[name])
-        for name in METRICS
-        if name in values
-    }
+    names = [name for name in METRICS if name in values]
+    found = {name: percentile_interval(float(values[name][0]), draws[name]) for name in names}
     found["accuracy"] = accuracy_interval(int(predictions.is_right.sum()), len(predictions))
-    for name in found.keys() & _BOUNDED_METRICS:
-        found[name] = _widen_degenerate(found[name], found["accuracy"])
+    for name in ("balanced_accuracy", "macro_f1", "auc"):  # 1 if no prediction is wrong
+        if name in found:
+            found[name] = _widen_degenerate(found[name], found["accuracy"])
     return found
 
 

@@ -181,8 +181,8 @@ def logistic_regression(problem: NodeProblem, seed: int) -> np.ndarray:
     model: Any = LogisticRegression(max_iter=2000)
     if counts.min() > 1:
         fold = np.argsort(np.argsort(classes, kind="stable")) % min(3, counts.min())
-        search: Any = {"scoring": "neg_log_loss", "cv": PredefinedSplit(fold)}
-        model = GridSearchCV(model, {"C": PENALTIES}, **search)
+        folds = PredefinedSplit(fold)
+        model = GridSearchCV(model, {"C": PENALTIES}, scoring="neg_log_loss", cv=folds)
     return _fit_rows(model, scale_features(problem.features), problem)
 
 
@@ -226,11 +226,11 @@ def spread_labels(model: Any, problem: NodeProblem) -> np.ndarray:
 
 def boosted_trees(problem: NodeProblem, seed: int) -> np.ndarray:
     """Fit scikit-learn's boosted trees with their defaults, on dense columns."""
-    x, train, classes = problem.features, problem.train, problem.train_classes
+    x, train = problem.features, problem.train
     if x.shape[1] > MAX_COLUMNS:
         with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
             warnings.simplefilter("ignore", UserWarning)  # constant columns have no F value
-            x = SelectKBest(k=MAX_COLUMNS).fit(x[train], classes).transform(x)
+            x = SelectKBest(k=MAX_COLUMNS).fit(x[train], problem.train_classes).transform(x)
     x = x.toarray() if sp.issparse(x) else x
     # scikit-learn's leaves of at least 20 rows leave no split at all below 40 labels
     smallest = min(20, max(1, len(train) // 3))
@@ -312,12 +312,13 @@ class Rival:
 
 def with_neighbors(rival: Rival) -> Rival:
     """Return a rival on rows joined with the means of their neighbours at one and two hops."""
-
-    def predict(problem: NodeProblem, seed: int) -> np.ndarray:
-        return rival.predict(join_neighbor_means(problem), seed)
-
-    names = f"{rival.name}_neighbors", f"{rival.title} with neighbours"
-    return Rival(*names, predict, True, 3 * rival.n_blocks)
+    return Rival(
+        f"{rival.name}_neighbors",
+        f"{rival.title} with neighbours",
+        lambda problem, seed: rival.predict(join_neighbor_means(problem), seed),
+        needs_graph=True,
+        n_blocks=3 * rival.n_blocks,
+    )
 
 
 _REGRESSION = Rival("logistic_regression", "logistic regression", logistic_regression)
@@ -329,7 +330,7 @@ _RIVALS = (
     _REGRESSION,
     Rival("label_spreading", "label spreading", label_spreading),
     _TREES,
-    Rival("gcn", "GCN", gcn, True),
+    Rival("gcn", "GCN", gcn, needs_graph=True),
     with_neighbors(_REGRESSION),
     with_neighbors(_TREES),
 )
@@ -351,7 +352,8 @@ def choose_rivals(
         names = [rivals] if isinstance(rivals, str) else rivals
         return tuple(RIVALS[check_choice("rivals", name, RIVALS)] for name in names)
     chosen = {n: rival for n, rival in RIVALS.items() if has_graph or not rival.needs_graph}
-    for name, model in rivals.items() if isinstance(rivals, Mapping) else ():
+    own = rivals if isinstance(rivals, Mapping) else {}
+    for name, model in own.items():
         if not (hasattr(model, "fit") and hasattr(model, "predict")):
             raise InputError(
                 f"rivals must map names to scikit-learn classifiers, got {model!r} for {name!r}."

@@ -4,10 +4,11 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.stats import binom, norm, random_table
+from sklearn.metrics import confusion_matrix
 
 from glnn._utils import limit_threads
 from glnn.data.labels import Folds
@@ -17,7 +18,6 @@ from glnn.quality.metrics import (
     Interval,
     Score,
     ScoredPredictions,
-    confusion,
     metric_intervals,
     paired_difference,
 )
@@ -154,7 +154,8 @@ def chance_p_value(predictions: ScoredPredictions) -> float:
     of true and of predicted labels. The second one can succeed where nearly all labels are of one
     class, so that hardly any accuracy is above its share.
     """
-    table = confusion(predictions, np.ones((1, len(predictions))))[0].astype(np.int64)
+    labels = np.arange(predictions.n_classes)
+    table = confusion_matrix(predictions.classes, predictions.predicted, labels=labels)
     n_right, share = int(np.trace(table)), largest_share(predictions)
     by_accuracy = 2 * float(binom.sf(n_right - 1, len(predictions), share))
     if by_accuracy < 1 / _N_TABLES:  # the other test cannot find a smaller one
@@ -167,7 +168,8 @@ def _balanced_p_value(table: np.ndarray) -> float:
     true, predicted = table.sum(1), table.sum(0)
     seen = np.flatnonzero(true)
     found = (np.diag(table)[seen] / true[seen]).sum() - 1e-9
-    rng, n_above, n_left = np.random.default_rng(0), 0, _N_TABLES
+    rng = np.random.default_rng(0)
+    n_above, n_left = 0, _N_TABLES
     while n_left:
         size = min(n_left, max(1, _MAX_CELLS // (len(seen) * len(predicted))))
         drawn = random_table.rvs(true[seen], predicted, size=size, random_state=rng)
@@ -269,34 +271,46 @@ def make_verdict(own: Score, others: Sequence[Score], graph_helped: bool | None 
     """Compare the score of a fit with chance and with those of rivals on the same labels."""
     rivals = [other for other in others if other.name != "majority"]
     share, n_labels = largest_share(own.predictions), len(own.predictions)
-    fields: dict[str, Any] = {"n_labels": n_labels, "chance_share": share}
-    fields |= {"accuracy": own.metrics["accuracy"], "graph_helped": graph_helped}
-    if n_labels < MIN_LABELS or share == 1:
-        needed = None if share == 1 else max(MIN_LABELS, _labels_against_chance(own, 1) or 0)
-        return Verdict(kind="few", n_labels_needed=needed, **fields)
+    found = Verdict(
+        kind="few",
+        n_labels=n_labels,
+        accuracy=own.metrics["accuracy"],
+        chance_share=share,
+        graph_helped=graph_helped,
+    )
+    if share == 1:
+        return found
+    if n_labels < MIN_LABELS:
+        needed = _labels_against_chance(own, 1)
+        return replace(found, n_labels_needed=max(MIN_LABELS, needed or 0))
     p_chance = correct_p_values([chance_p_value(s.predictions) for s in (own, *rivals)])
     is_above = p_chance < CHANCE_LEVEL
-    fields["beats_chance"] = bool(is_above[0])
+    found = replace(found, beats_chance=bool(is_above[0]))
     p_ahead, p_behind = compare_pairwise(own, rivals)
     is_named = (p_behind < RIVAL_LEVEL) & is_above[1:]
     best = max(range(len(rivals)), key=lambda k: (is_named[k], rivals[k].accuracy), default=None)
     if best is not None:
         rival = rivals[best]
         p_values = p_behind if rival.accuracy > own.accuracy else p_ahead
-        fields |= {"rival": rival.title, "rival_accuracy": rival.metrics["accuracy"]}
-        fields |= {"rival_beats_chance": bool(is_above[1 + best]), "difference": rival.difference}
-        fields["p_value"] = float(p_values[best])
+        found = replace(
+            found,
+            rival=rival.title,
+            rival_accuracy=rival.metrics["accuracy"],
+            rival_beats_chance=bool(is_above[1 + best]),
+            difference=rival.difference,
+            p_value=float(p_values[best]),
+        )
     if is_named.any():
-        return Verdict(kind="rival", **fields)
+        return replace(found, kind="rival")
     if not is_above[0]:
         needed = _labels_against_chance(own, len(p_chance))
-        return Verdict(kind="chance", n_labels_needed=needed, **fields)
+        return replace(found, kind="chance", n_labels_needed=needed)
     # "clearly better" also needs the interval that is shown beside it to exclude zero
     leads = [rival.difference.low > 0 for rival in rivals if rival.difference is not None]
     if best is None or ((p_ahead < RIVAL_LEVEL).all() and all(leads)):
-        return Verdict(kind="good", **fields)
+        return replace(found, kind="good")
     needed = _labels_against_rival(own, rivals[best], len(rivals))
-    return Verdict(kind="level", n_labels_needed=needed, **fields)
+    return replace(found, kind="level", n_labels_needed=needed)
 
 
 def _labels_against_chance(own: Score, n_tests: int) -> int | None:

@@ -231,14 +231,13 @@ def collect_results(
     )
 
 
-def collect_model_results(model: GLNNClassifier, fitted_to: tuple[Any, ...] | None) -> Results:
+def collect_model_results(model: GLNNClassifier) -> Results:
     """Return the results of a classifier that has no run folder.
 
-    ``fitted_to`` are the arguments of its fit: features, labels, graph and validation nodes. It is
-    ``None`` for a loaded model; its prior graph is then shown as the given one.
+    A loaded model does not have the given graph; its prior graph is shown in its place.
     """
-    nodes = model.fitted_nodes()
-    graph = None if fitted_to is None else fitted_to[2]
+    nodes, fitted_to = model.fitted_nodes(), model._fitted_to or {}
+    graph = fitted_to.get("graph")
     labelled, none = np.flatnonzero(nodes.labels >= 0), np.empty(0, np.int64)
     val = np.setdiff1d(labelled, nodes.trained)
     return collect_results(
@@ -250,7 +249,7 @@ def collect_model_results(model: GLNNClassifier, fitted_to: tuple[Any, ...] | No
         split=Split(nodes.trained, val, none, name="labels of y", seed=model.seed_),
         evaluation=_evaluate_held_out(model),
         given=model.prior_graph_ if graph is None else as_adjacency(graph, nodes.n_nodes),
-        table=None if fitted_to is None else fitted_to[0],
+        table=fitted_to.get("X"),
         command=f"{model!r}.fit(X, y)",
         facts={"date": f"{date.today()}", "seed": str(model.seed_), "device": str(model.device)},
         notes=() if model.encoder_ is None else tuple(model.encoder_.notes()),

@@ -22,17 +22,14 @@ _SUM = ', "sum": "'  # what stands before the checksum
 
 
 class Journal:
-    """The entries of a journal file, which is open for appending."""
+    """The entries of a journal file, which is made if there is none."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         with wrap_write_errors(path):
             known = path.read_bytes() if path.exists() else b""
             self.entries, self._sum, self._size = _parse(path, known)
-            self.open()
-            if self._size < len(known):
-                os.ftruncate(self._handle, self._size)
-            os.fsync(self._handle)
+            self._write(b"", os.O_CREAT)
             sync_folder(path.parent)
 
     def append(self, entry: Mapping[str, Any]) -> None:
@@ -41,27 +38,24 @@ class Journal:
         digest = _digest(self._sum, text)
         line = f'{text[:-1]}{_SUM}{digest}"}}\n'.encode()
         try:
-            if os.fstat(self._handle).st_size != self._size:  # left by an append that failed
-                os.ftruncate(self._handle, self._size)
-            rest = line
-            while rest:
-                rest = rest[os.write(self._handle, rest) :]
-            os.fsync(self._handle)
+            self._write(line)
         except OSError as error:
             with contextlib.suppress(OSError):  # else the next append tries again
-                os.ftruncate(self._handle, self._size)
+                self._write(b"")
             raise write_error(self.path, error) from error
         self.entries.append(dict(entry))
         self._sum, self._size = digest, self._size + len(line)
 
-    def open(self) -> None:
-        """Open the file, also after :meth:`close`."""
-        self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-
-    def close(self) -> None:
-        """Close the file; a second call does nothing."""
-        handle, self._handle = self._handle, -1
-        if handle >= 0:
+    def _write(self, line: bytes, flags: int = 0) -> None:
+        """Cut what a crash or a failed append has left, then append and force to the disk."""
+        handle = os.open(self.path, os.O_RDWR | os.O_APPEND | flags, 0o644)
+        try:
+            if os.fstat(handle).st_size != self._size:
+                os.ftruncate(handle, self._size)
+            while line:
+                line = line[os.write(handle, line) :]
+            os.fsync(handle)
+        finally:
             os.close(handle)
 
 

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 import torch
 
 from glnn.data import Split
+from glnn.data.node_data import are_equal
 from glnn.data.row_source import RecordSource
 from glnn.engine.callbacks import Callback, Record
 from glnn.engine.fit import make_steps
@@ -78,7 +79,8 @@ class Learner:
     def __init__(self, source: Source, params: Mapping[str, Any], seed: int) -> None:
         self._source, self._params, self._seed = source, dict(params), seed
         self._shared: list[Steps] = []
-        self._places: tuple[sp.csr_matrix, np.ndarray] | None = None  # last layout, its graph
+        self._drawn: sp.csr_matrix | None = None  # the graph of the last layout
+        self._places: np.ndarray | None = None  # of its nodes
         self.is_stopped = False  # set to end a fit at its next epoch
 
     def prepare(self) -> Answer:
@@ -145,11 +147,16 @@ class Learner:
 
     def _judge(self, kind: str, source: Source, model: GLNNClassifier, started: float) -> Results:
         """Return the results of a fit, evaluated on the labels that it has hidden."""
-        seconds, evaluation = {"fit": time.perf_counter() - started}, None
+        seconds = {"fit": time.perf_counter() - started}
+        evaluation = None
         if model.folds_ is not None:
-            how: Any = {"random_state": self._seed, "watch": self._check_stopped}
-            how["rivals"] = "auto" if kind == FULL else None
-            evaluation = evaluate_fit(model, seconds=seconds["fit"], **how)
+            evaluation = evaluate_fit(
+                model,
+                seconds=seconds["fit"],
+                rivals="auto" if kind == FULL else None,
+                random_state=self._seed,
+                watch=self._check_stopped,
+            )
         seconds["evaluation"] = time.perf_counter() - started - seconds["fit"]
         run = Run(source, FitOptions(seed=self._seed, device=model.device))
         run.model = model
@@ -174,13 +181,12 @@ class Learner:
 
     def draw_map(self, results: Results) -> str:
         """Return the block of data of the map; while the graph is the same, nodes stay in place."""
-        graph, last, places = results.adjacency, self._places, None
-        if results.n_nodes <= MAX_NODES:  # otherwise positions of the drawn nodes alone
-            if last is None or last[0].nnz != graph.nnz or (last[0] != graph).nnz:
-                start = None if last is None else last[1]
-                last = self._places = graph, plane_layout(graph, results.predictions, start=start)
-            places = last[1]
-        return encode_block(*build_arrays(results, select_subset(results, places)))
+        graph = results.adjacency
+        # of larger graphs only the nodes that are drawn get places
+        if results.n_nodes <= MAX_NODES and not are_equal(self._drawn, graph):
+            self._places = plane_layout(graph, results.predictions, start=self._places)
+            self._drawn = graph
+        return encode_block(*build_arrays(results, select_subset(results, self._places)))
 
     def _check_stopped(self, *_: object) -> None:
         if self.is_stopped:

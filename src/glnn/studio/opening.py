@@ -41,23 +41,23 @@ def open_source(data: Any, folder: Path, graph: Any, label: Any, options: dict[s
     """Return the source of a session's data; the caller has locked the folder."""
     if isinstance(data, Source):
         return data
-    if isinstance(data, str | Path) and (Path(data) / NAME).is_file():
-        journal = Journal(Path(data) / NAME)
-        journal.close()
-        if journal.entries:
-            how = journal.entries[0]["source"]
-            return _restore_source(how, TableOptions(**how["options"]), Path(data))
-    if isinstance(data, str | Path) and (Path(data) / "data.json").is_file():
-        found = DataDescription.read(Path(data))
-        return _restore_source(found.source, found.options, Path(data))
-    if not isinstance(data, str | Path):
-        name, graph, label = _store(data, folder, graph, label)
+    if isinstance(data, str | Path):
+        place = Path(data)
+        if (place / NAME).is_file():
+            entries = Journal(place / NAME).entries
+            if entries:
+                how = entries[0]["source"]
+                return _restore_source(how, TableOptions(**how["options"]), place)
+        if (place / "data.json").is_file():
+            found = DataDescription.read(place)
+            return _restore_source(found.source, found.options, place)
+        name = str(place.resolve()) if place.exists() else str(data)
     else:
-        name = str(Path(data).resolve()) if Path(data).exists() else str(data)
+        name, graph, label = _store(data, folder, graph, label)
     if graph is not None and not isinstance(graph, str | Path):
         raise InputError("graph must be a file if the data are one, got a graph in memory.")
-    how = TableOptions(drop_constant=True, label_column=label).replace(**options)
-    return Source(name, graph=None if graph is None else Path(graph).resolve(), options=how)
+    table = TableOptions(drop_constant=True, label_column=label).replace(**options)
+    return Source(name, graph=None if graph is None else Path(graph).resolve(), options=table)
 
 
 def _restore_source(how: dict[str, Any], options: TableOptions, folder: Path) -> Source:

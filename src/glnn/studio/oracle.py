@@ -1,7 +1,6 @@
 """Label by a column that is hidden from the fits, to measure how fast a session learns."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,14 +11,6 @@ from glnn.studio.learning import QUICK, with_labels
 from glnn.studio.session import LabelSession
 
 ORDERS = ("suggested", "random")
-
-
-@dataclass(frozen=True)
-class OraclePoint:
-    """True accuracy after some labels."""
-
-    n_labels: int
-    accuracy: float  # on the rows that have no label in the session
 
 
 def hide_labels(source: Source) -> tuple[Source, dict[str, str]]:
@@ -39,25 +30,24 @@ def run_oracle(
     budget: int,
     order: str = "suggested",
     seed: int = 0,
-    every: int = 1,
-    kind: str = QUICK,
-) -> Iterator[OraclePoint]:
-    """Label ``budget`` rows by their true class, and yield the true accuracy as it grows.
+) -> Iterator[tuple[int, float]]:
+    """Label ``budget`` rows by their true class, one by one, and fit after each label.
 
-    The session must have been opened without ``background``. ``order`` is ``suggested``, that of
-    the session, or ``random``, drawn from ``seed``. A fit follows ``every`` label.
+    Yields the number of labels and the accuracy on the rows that have no label in the session. It
+    must have been opened without ``background``. ``order`` is ``suggested``, that of the session,
+    or ``random``, drawn from ``seed``.
     """
     check_choice("order", order, ORDERS)
     check_integer("budget", budget, low=1)
     at_random = np.random.default_rng(seed).permutation([r for r in session.ids if r in truth])
-    for number in range(1, min(budget, len(at_random)) + 1):
-        row = str(at_random[number - 1]) if order == "random" else _next_known(session, truth)
+    for number in range(min(budget, len(at_random))):
+        row = str(at_random[number]) if order == "random" else _next_known(session, truth)
         if row is None:
             return
         session.label(row, truth[row])
-        if number % every == 0 and len(set(session.labels.values())) > 1:
-            session.fit(kind)
-            yield OraclePoint(len(session.labels), measure(session, truth))
+        if len(set(session.labels.values())) > 1:
+            session.fit(QUICK)
+            yield len(session.labels), measure(session, truth)
 
 
 def _next_known(session: LabelSession, truth: Mapping[str, str]) -> str | None:

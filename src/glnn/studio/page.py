@@ -12,14 +12,11 @@ from typing import Any
 
 from glnn._utils import import_optional
 from glnn.exceptions import GlnnError
-from glnn.report.page.document import hash_sources, inline_script, read_parts, read_style
+from glnn.report.page.document import PARTS, hash_sources, inline_script, read_parts, read_style
 
-REPORT_PARTS = (
-    "bytes", "model", "state", "colours", "grid", "view", "edges", "nodes", "scene", "pane",
-    "pointer", "map", "panel", "save",
-)  # fmt: skip
-PARTS = ("links", "row", "curve", "atlas", "studio")
-
+# of the parts of the report page's script, those that the studio does not need
+_REPORT_ONLY = ("search", "controls", "confusion", "table", "matrix", "charts", "main")
+_OWN_PARTS = ("links", "row", "curve", "atlas", "studio")
 
 Session = Any  # a LabelSession, whose module imports this one
 
@@ -29,8 +26,8 @@ def _read(name: str) -> str:
 
 
 def _read_script(last: str) -> str:
-    own = (_read(f"js/{name}.js") for name in (*PARTS, last))
-    return "\n".join([read_parts(REPORT_PARTS), *own])
+    shared = read_parts([name for name in PARTS if name not in _REPORT_ONLY])
+    return "\n".join([shared, *(_read(f"js/{name}.js") for name in (*_OWN_PARTS, last))])
 
 
 def studio_style() -> str:

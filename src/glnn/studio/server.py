@@ -17,7 +17,7 @@ import webbrowser
 from collections.abc import Callable
 from typing import Any
 
-from glnn._utils import import_optional
+from glnn._utils import check_integer, import_optional
 from glnn.exceptions import GlnnError, InputError
 from glnn.studio.page import Session, page_html, page_policy
 
@@ -196,20 +196,14 @@ def _refuse(error: Exception) -> Any:
 
 def bind(port: int) -> socket.socket:
     """Return a socket that listens on a port of this computer only; 0 takes a free one."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    check_integer("port", port, low=0, high=65535)
     try:
-        if os.name == "posix":  # elsewhere the option would let another program take the port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-        listener.listen()
-    except (OSError, OverflowError) as error:
-        listener.close()
-        why = getattr(error, "strerror", None) or str(error)
+        return socket.create_server((HOST, port))
+    except OSError as error:
         raise InputError(
-            f"port must be free and at most 65535, got {port} ({why}). "
+            f"port must be free, got {port} ({os.strerror(error.errno or 0)}). "
             "Name another one, or none to get a free one."
         ) from error
-    return listener
 
 
 def serve(

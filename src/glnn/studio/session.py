@@ -39,7 +39,6 @@ from glnn.studio.opening import (
 from glnn.studio.proposals import Proposals
 
 ACTS = ("label", "skip", "unsure", "undo", "next", "state", "fit", "card")
-_ANSWER = ("kind", "n_labels", "seconds")
 _POINT = ("kind", "n_labels", "value", "low", "high")  # of the learning curve
 _WRITTEN = ".run"  # folder of a run that is not in place yet
 _MAX_NAME = 200  # characters of a class name
@@ -98,8 +97,7 @@ class LabelSession:
         background: bool = True,
     ) -> None:
         check_integer("seed", seed, low=0)
-        self._mutex = threading.RLock()
-        self._wake = threading.Condition(self._mutex)
+        self._mutex = threading.Condition()  # also notified where a fit may be due or has ended
         self._fitting, self._drawing = threading.Lock(), threading.Lock()
         self._listeners: list[Callable[[], None]] = []
         self.folder = choose_folder(data, folder)
@@ -183,6 +181,8 @@ class LabelSession:
     def _act(self, name: str, **fields: Any) -> None:
         """Write an act to the journal, then take it into account."""
         with self._mutex:
+            if self._is_closed:
+                raise InputError("the session must be open, got a closed one. Open it again.")
             entry = {"act": name, **fields, "time": time.time()}
             row = fields.get("id") or (name == "undo" and self._state.acts[-1].get("id")) or None
             self._journal.append(entry)
@@ -192,7 +192,7 @@ class LabelSession:
                 self._last_label = time.monotonic()
                 # a full fit that nobody has asked for is given up, as it takes long
                 self._learner.is_stopped |= self._running == FULL and not self._is_asked
-            self._wake.notify_all()
+            self._mutex.notify_all()
         self._notify()
 
     def _check_id(self, id: Any) -> str:
@@ -276,7 +276,7 @@ class LabelSession:
     def state(self, k: int = 3, since: int | None = None) -> dict[str, Any]:
         """Return the state as :meth:`act` describes it, with ``k`` proposals."""
         with self._mutex:
-            now = self._state
+            now, answer = self._state, self._proposals.answer
             counts = {name: len(getattr(now, name)) for name in ("skipped", "unsure")}
             counts["labelled"] = len(now.labels)
             sizes = dict.fromkeys(now.classes, 0)
@@ -293,8 +293,13 @@ class LabelSession:
                 "classes": [{"name": name, "count": size} for name, size in sizes.items()],
                 "undo": last and {key: last.get(key) for key in ("act", "id", "value")},
                 "proposals": self.next(k),
-                "fit": {"running": self._running, "error": self._error}
-                | {name: getattr(self._proposals.answer, name) for name in _ANSWER},
+                "fit": {
+                    "running": self._running,
+                    "seconds": answer.seconds,
+                    "kind": answer.kind,
+                    "n_labels": answer.n_labels,
+                    "error": self._error,
+                },
                 "verdict": self._verdict,
                 "curve": list(self._curve),
             }
@@ -347,7 +352,7 @@ class LabelSession:
             if len(set(self._state.labels.values())) < 2:
                 raise InputError("a fit needs labels of two classes at least, got fewer.")
             self._wanted = kind
-            self._wake.notify_all()
+            self._mutex.notify_all()
 
     def wait(self, timeout: float | int | None = None, *, full: bool = False) -> bool:
         """Wait until no fit runs or is wanted; return whether that is so.
@@ -359,8 +364,8 @@ class LabelSession:
             kind, delay = self._due()
             return not (self._running or kind or (full and delay is not None))
 
-        with self._wake:
-            return self._wake.wait_for(is_idle, timeout)
+        with self._mutex:
+            return self._mutex.wait_for(is_idle, timeout)
 
     def _due(self) -> tuple[str, float | None]:
         """Return the kind of the fit to start now, or how long to wait for one."""
@@ -383,10 +388,10 @@ class LabelSession:
     def _work(self) -> None:
         """Run fits, one after the other, until the session is closed."""
         while True:
-            with self._wake:
+            with self._mutex:
                 kind, delay = self._due()
                 while not kind and not self._is_closed:
-                    self._wake.wait(delay)
+                    self._mutex.wait(delay)
                     kind, delay = self._due()
                 if self._is_closed:
                     return
@@ -410,9 +415,9 @@ class LabelSession:
                 error = one_line(found, 300)
             except Exception as found:
                 error = one_line(f"the fit failed: {type(found).__name__}: {found}", 300)
-            with self._wake:
+            with self._mutex:
                 self._running, self._error = "", error
-                self._wake.notify_all()
+                self._mutex.notify_all()
         self._notify()
 
     def _learn(self, kind: str, labels: dict[str, str], classes: list[str]) -> None:
@@ -429,15 +434,10 @@ class LabelSession:
         """Make the folder a run folder; acts wait only while the files are moved into place."""
         written = self.folder / _WRITTEN
         self._learner.write(written, answer)
-        with self._mutex:
-            self._journal.close()
-            try:
-                with replace_folder(self.folder, {*RUN_FILES, NAME, _WRITTEN}) as new:
-                    for file in written.iterdir():
-                        file.rename(new / file.name)
-                    write_file(new / NAME, self._journal.path.read_bytes())
-            finally:
-                self._journal.open()
+        with self._mutex, replace_folder(self.folder, {*RUN_FILES, NAME, _WRITTEN}) as new:
+            for file in written.iterdir():
+                file.rename(new / file.name)
+            write_file(new / NAME, self._journal.path.read_bytes())
 
     def _note_estimate(self, answer: Answer, labels: str) -> None:
         """Add the estimate of a full fit to the journal and to the curve."""
@@ -508,12 +508,11 @@ class LabelSession:
 
         A fit that is running is given up.
         """
-        with self._wake:
+        with self._mutex:
             self._is_closed = self._learner.is_stopped = True
-            self._wake.notify_all()
+            self._mutex.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
-        self._journal.close()
         self._lock.release()
 
     def __enter__(self) -> "LabelSession":

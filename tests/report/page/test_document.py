@@ -135,6 +135,6 @@ def test_the_page_of_a_classifier_is_shown_inline_and_written(tmp_path):
     assert html.unescape(page._repr_html_().split('srcdoc="')[1].split('"')[0]) == page.html
     written = fitted.report(tmp_path / "fit.html")
     assert (tmp_path / "fit.html").read_text(encoding="utf-8") == written.html
-    results = collect_model_results(fitted, fitted._fitted_to)
+    results = collect_model_results(fitted)
     assert list(results.suggestions[:9]) == fitted.suggest_labels(9)["node"].tolist()
     assert len(results.columns) == data.n_features

@@ -221,14 +221,9 @@ class ReportPage:
         )
 
 
-def make_report(
-    model: GLNNClassifier, path: Path | None, fitted_to: tuple[Any, ...] | None
-) -> ReportPage:
-    """Return the page of a fitted classifier, and write it if there is a path.
-
-    ``fitted_to`` are the arguments of its fit, or ``None`` for a loaded model.
-    """
-    page = ReportPage(render(collect_model_results(model, fitted_to)))
+def make_report(model: GLNNClassifier, path: Path | None) -> ReportPage:
+    """Return the page of a fitted classifier, and write it if there is a path."""
+    page = ReportPage(render(collect_model_results(model)))
     if path is not None:
         write_file(path, page.html)
     return page
