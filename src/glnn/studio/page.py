@@ -12,7 +12,7 @@ from typing import Any
 
 from glnn._utils import import_optional
 from glnn.exceptions import GlnnError
-from glnn.report.page.document import PARTS, hash_sources, inline_script, read_parts, read_style
+from glnn.report.page.document import hash_sources, inline_script, read_parts, read_style
 
 # of the parts of the report page's script, those that the studio does not need
 _REPORT_ONLY = ("search", "controls", "confusion", "table", "matrix", "charts", "main")
@@ -26,8 +26,8 @@ def _read(name: str) -> str:
 
 
 def _read_script(last: str) -> str:
-    shared = read_parts([name for name in PARTS if name not in _REPORT_ONLY])
-    return "\n".join([shared, *(_read(f"js/{name}.js") for name in (*_OWN_PARTS, last))])
+    own = (_read(f"js/{name}.js") for name in (*_OWN_PARTS, last))
+    return "\n".join([read_parts(without=_REPORT_ONLY), *own])
 
 
 def studio_style() -> str:

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -54,15 +54,16 @@ from glnn.report.text import (
 _SCRIPTS = files("glnn.report.page") / "templates" / "js"
 
 
-def read_parts(names: Iterable[str]) -> str:
-    """Return parts of the page's script; those of the map and the panel serve other pages too."""
-    return "\n".join((_SCRIPTS / f"{name}.js").read_text(encoding="utf-8") for name in names)
+def read_parts(without: Collection[str] = ()) -> str:
+    """Return the parts of the page's script, but for some: a page of its own may replace them."""
+    paths = sorted(_SCRIPTS.iterdir(), key=lambda path: path.name)
+    wanted = [path for path in paths if path.name.removesuffix(".js") not in without]
+    return "\n".join(path.read_text(encoding="utf-8") for path in wanted)
 
 
 def read_script() -> str:
     """Return all parts of the page's script, in one function so that no name becomes global."""
-    names = sorted(path.name.removesuffix(".js") for path in _SCRIPTS.iterdir())
-    return '"use strict";\n(() => {\n' + read_parts(names) + "main();\n})();\n"
+    return '"use strict";\n(() => {\n' + read_parts() + "main();\n})();\n"
 
 
 def read_style() -> str:
