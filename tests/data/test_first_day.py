@@ -310,6 +310,24 @@ def test_columns_without_a_name_of_their_own_get_one(tmp_path):
     data, report = read_tables(put(tmp_path, "a,a,,b\n1,2,3,4\n2,2,2,2.5\n"))
     assert data.feature_names == ("a", "a.2", "column 3", "b")
     assert "'a.2', 'column 3'" in report.lines()[0]
+    data, _ = read_tables(put(tmp_path, "a,a,a,a.2\n1,2,3,4\n2,2,2,2.5\n"))
+    assert data.feature_names == ("a", "a.2", "a.3", "a.2.2")
+    wide = ",".join(["a"] * 30_000)  # takes no time that grows with the square of the width
+    assert len(table_text.parse_column_names(tmp_path, wide.split(","))) == 30_000
+
+
+def test_blanks_around_cells_that_are_no_text(tmp_path):
+    path = put(tmp_path, f"id, vip, n\na, True, {2**70}\nb, , 1\nc, False, 2\n")
+    data, _ = read_tables(path)
+    assert data.feature_names == ("vip", "n")
+    assert data.features.toarray()[:, 1].tolist() == [2.0**70, 1, 2]
+
+
+def test_one_column_with_another_decimal_mark_leaves_the_others_as_they_are(tmp_path):
+    rows = "".join(f'{k}.5,{k}.25,"{k},5"\n' for k in range(1, 4))
+    data, report = read_tables(put(tmp_path, "x,y,z\n" + rows))
+    assert data.features.toarray()[0].tolist() == [1.5, 1.25, 1.5]
+    assert len(report.lines()) == 1 and report.lines()[0].startswith("z:")
 
 
 def test_a_first_line_of_data_is_noticed(tmp_path):

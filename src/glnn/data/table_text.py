@@ -17,10 +17,10 @@ import unicodedata
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -131,14 +131,10 @@ _LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{2,4}\b.*")
 _ISO = re.compile(
     r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?( UTC|Z|[+-]\d{2}:?\d{2})?)?"
 )
-_COMMA_IS_DECIMAL = re.compile(
-    r"[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+|\d{1,3}(\.\d{3})+,\d+|\d{1,3}(\.\d{3}){2,})"
-    r"([eE][+-]?\d+)?"
-)
-_POINT_IS_DECIMAL = re.compile(r"[+-]?\d{1,3}(,\d{2,3})*,\d{3}\.\d+|[+-]?\d{1,3}(,\d{2,3})+,\d{3}")
+# Numbers whose digits may be in groups of three, by the decimal mark
 _GROUPED = {
-    ".": re.compile(r"[+-]?(\d{1,3}(,\d{2,3})*,\d{3}|\d+)(\.\d*)?([eE][+-]?\d+)?"),
-    ",": re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d*)?([eE][+-]?\d+)?"),
+    ".": re.compile(r"[+-]?([1-9]\d{0,2}(,\d{2,3})*,\d{3}|\d+)(\.\d*)?([eE][+-]?\d+)?"),
+    ",": re.compile(r"[+-]?([1-9]\d{0,2}(\.\d{3})+|\d+)(,\d*)?([eE][+-]?\d+)?"),
 }
 
 
@@ -254,10 +250,11 @@ def find_number_marks(column: pd.Series, *, force: bool = False) -> NumberMarks 
     if not numbers or len(units) > 1 or 2 * n_bounds > n_cells or not (is_few or force):
         return None
     decimal = ""
-    cells = pd.Series([match[3] for match in numbers.values()], dtype=object)
-    if to_numbers(cells) is None or is_scaled or any(_simplify(cell) != cell for cell in numbers):
-        decimal = detect_decimal(cells.to_frame()) or "."
-        if not all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
+    cells = [match[3] for match in numbers.values()]
+    is_odd = is_scaled or any(_simplify(cell) != cell for cell in numbers)
+    if is_odd or to_numbers(pd.Series(cells, dtype=object)) is None:
+        decimal = detect_decimal([cells]) or "."
+        if not _are_numbers(cells, decimal):
             return None
     return NumberMarks("".join(units), decimal, words)
 
@@ -326,51 +323,34 @@ def check_cells(where: str, name: str, column: pd.Series) -> None:
         )
 
 
-def detect_decimal(frame: pd.DataFrame) -> Literal[".", ","] | None:
-    """Detect the decimal mark of a table that was read with points; ``None`` if it is unclear.
+def detect_decimal(columns: Iterable[Sequence[str]]) -> str | None:
+    """Return the decimal mark by which more columns hold numbers only, ``None`` if both do.
 
-    ``1,5`` and ``1.234,5`` imply a comma; ``1,234.5``, ``1,234,567`` and columns of numbers with
-    fractions imply a point; ``61,333`` alone is ambiguous.
+    ``1,5`` and ``1.234,5`` are numbers with a comma, ``1,234.5`` and ``1.5`` with a point, and
+    ``61,333`` with both.
     """
-    columns = {name: _present_cells(frame[name]) for name in frame}
-    for cells in columns.values():
-        grouped = all(_GROUPED[","].fullmatch(cell) for cell in cells)
-        if grouped and any(_COMMA_IS_DECIMAL.fullmatch(cell) for cell in cells):
-            return ","
-    for name, cells in columns.items():
-        if any(_POINT_IS_DECIMAL.fullmatch(cell) for cell in cells):
-            return "."
-        if pd.api.types.is_float_dtype(frame[name].dtype):
-            known = frame[name].dropna()
-            if bool((known != np.floor(known)).any()):
-                return "."
-    return None
+    known = list(columns)
+    points, commas = (sum(_are_numbers(cells, mark) for cells in known) for mark in ".,")
+    return None if points == commas else "." if points > commas else ","
 
 
-def parse_grouped_numbers(
-    frame: pd.DataFrame, decimal: str, text: Collection[str]
-) -> tuple[pd.DataFrame, list[str]]:
-    """Convert text columns whose cells are numbers in groups of three digits to numbers.
+def _are_numbers(cells: Sequence[str], decimal: str) -> bool:
+    return all(_GROUPED[decimal].fullmatch(cell) for cell in cells)
 
-    Also returns the columns that could hold fractions, as ``61,054`` could.
-    """
-    group = "," if decimal == "." else "."
+
+def _have_marks(cells: Sequence[str], marks: str = ",.") -> bool:
+    return any(mark in cell for cell in cells for mark in marks)
+
+
+def parse_grouped_numbers(frame: pd.DataFrame, decimal: str, names: Iterable[str]) -> pd.DataFrame:
+    """Convert the columns of text whose cells are numbers in groups of digits to numbers."""
     changed: dict[str, pd.Series] = {}
-    doubtful: list[str] = []
-    for name in map(str, frame):
-        cells = [] if name in text else _present_cells(frame[name])
-        if _are_grouped(cells, decimal):
-            plain = frame[name].str.strip().str.replace(group, "").str.replace(decimal, ".")
-            changed[name] = pd.to_numeric(plain)
-            if all(decimal not in cell and cell.count(group) < 2 for cell in cells):
-                doubtful.append(name)
-    return frame.assign(**changed), doubtful
-
-
-def _are_grouped(cells: Sequence[str], decimal: str) -> bool:
-    """Whether all cells are numbers with this decimal mark, some with groups or a comma."""
-    has_marks = any("," in cell or (decimal == "," and "." in cell) for cell in cells)
-    return has_marks and all(_GROUPED[decimal].fullmatch(cell) for cell in cells)
+    for name in names:
+        cells = _present_cells(frame[name])
+        if _have_marks(cells) and _are_numbers(cells, decimal):
+            plain = frame[name].str.strip().str.replace("," if decimal == "." else ".", "")
+            changed[name] = pd.to_numeric(plain.str.replace(decimal, "."), errors="coerce")
+    return frame.assign(**changed)
 
 
 def detect_date_format(column: pd.Series, order: str | None = None) -> str | None:
@@ -451,7 +431,6 @@ def _present_cells(column: pd.Series) -> list[str]:
 COMPRESSED = (".gz", ".bz2", ".zip")
 DELIMITERS = (",", ";", "\t", "|")
 _RARE_DELIMITERS = (":", "^", "~", " ")
-_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})*\s*|0")
 _ZEROS = re.compile(r"(?<![^,;\t|:^~\"\s])0\d+(?![^,;\t|:^~\"\s])")
 _OTHER_FORMATS = {
     b"PK\3\4": "a workbook (.xlsx) or a .zip file",
@@ -546,36 +525,58 @@ def read_text_table(
         return frame if more or not header else drop_stray_rows(frame, cells)
 
     frame = read(options.decimal or ".")
-    decimal, unclear = options.decimal or detect_decimal(frame), list[str]()
-    floats = list(frame.select_dtypes("float").columns)
-    if layout.delimiter == ";" and options.decimal is None and floats and decimal == ".":
-        raw = read(".", dtype="str", usecols=floats)
-        if all(raw[name].dropna().str.fullmatch(_THOUSANDS).all() for name in floats):
-            decimal, unclear = ",", floats
-    if decimal is None and layout.delimiter == ";":  # as in Europe
-        others = [name for name in map(str, frame) if name not in text]
-        unclear = [name for name in others if _are_grouped(_present_cells(frame[name]), ".")]
-    decimal = decimal or ("," if unclear else ".")
-    if decimal == "," and options.decimal is None:
-        frame = read(",")
-    frame, grouped = parse_grouped_numbers(_unquote_formulas(frame), decimal, text)
+    others = [name for name in map(str, frame) if name not in text]
+    decimal, unclear, raw = options.decimal, list[str](), frame
+    has_semicolons = layout.delimiter == ";"
+    if others and (layout.has_zeros or (has_semicolons and decimal is None)):
+        raw = read(".", dtype="str", usecols=others).loc[frame.index]
+    if decimal is None:
+        known = raw if has_semicolons else frame
+        columns = {name: _number_cells(known[name]) for name in others}
+        decimal, unclear = _find_decimal(columns, has_semicolons=has_semicolons)
+        frame = read(",") if decimal == "," else frame
     notes, renamed = [*layout.notes, *frame.attrs.get("notes", ())], frame.attrs.get("renamed", {})
-    if (grouped or unclear) and options.decimal is None:
+    if unclear:
         how = f"with {quote(decimal)} as the decimal mark"
-        listed = list_names(f"table: read numbers {how} in", grouped or unclear)
+        listed = list_names(f"table: read numbers {how} in", unclear)
         other = "," if decimal == "." else "."
         notes.append(f"{listed}; --set decimal={other} (decimal='{other}') changes that")
-    numeric = frame.select_dtypes("number").columns
-    if layout.has_zeros and len(numeric):
-        raw = read(".", dtype="str", usecols=numeric)
-        codes = [n for n in numeric if raw[n].str.fullmatch(r"\s*0\d+\s*").any()]
+    frame = parse_grouped_numbers(_unquote_formulas(frame), decimal, others)
+    if layout.has_zeros:
+        numeric = set(map(str, frame.select_dtypes("number"))) & set(others)
+        codes = [name for name in numeric if raw[name].str.fullmatch(r"\s*0\d+\s*").any()]
         frame = frame.assign(**{name: raw[name] for name in codes})
     if layout.is_padded:
-        texts = [name for name in map(str, frame) if _is_text(frame[name])]
-        frame = frame.assign(**{name: frame[name].str.strip() for name in texts})
+        frame = frame.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
     frame = frame.rename(columns=renamed).reset_index(drop=True)
     frame.attrs["notes"] = notes
     return frame
+
+
+def _find_decimal(
+    columns: Mapping[str, Sequence[str]], *, has_semicolons: bool
+) -> tuple[str, list[str]]:
+    """Return the decimal mark of a table, and the columns that could also have the other one.
+
+    If no column shows it, the mark is a point, or as in Europe a comma in a table with semicolons.
+    """
+    decimal, marks = detect_decimal(columns.values()), ",." if has_semicolons else ","
+    if decimal is not None:
+        return decimal, []
+    unclear = [
+        name
+        for name, cells in columns.items()
+        if _have_marks(cells, marks) and _are_numbers(cells, ".") and _are_numbers(cells, ",")
+    ]
+    return "," if unclear and has_semicolons else ".", unclear
+
+
+def _number_cells(column: pd.Series) -> list[str]:
+    """Return the cells of a column of text; those of a column of fractions have a point."""
+    if not pd.api.types.is_float_dtype(column.dtype):
+        return _present_cells(column)
+    known = column.dropna()
+    return ["0.5"] if bool((known != np.floor(known)).any()) else []
 
 
 def _unquote_formulas(frame: pd.DataFrame) -> pd.DataFrame:
@@ -895,12 +896,14 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
         )
     for place in blank:
         names[place] = f"column {place + 1}"
-    seen: Counter[str] = Counter()
-    for place, name in enumerate(names):
-        seen[name] += 1
-        while names[place] in names[:place]:
-            names[place], seen[name] = f"{name}.{seen[name]}", seen[name] + 1
-    return tuple(names)
+    found: dict[str, int] = {}  # each name, and the last number that was added to it
+    for name in names:
+        unique = name
+        while unique in found:
+            found[name] += 1
+            unique = f"{name}.{found[name]}"
+        found[unique] = 1
+    return tuple(found)
 
 
 def describe_names(cells: Mapping[str, str], frame: pd.DataFrame) -> Iterator[str]:
