@@ -432,7 +432,7 @@ COMPRESSED = (".gz", ".bz2", ".zip")
 DELIMITERS = (",", ";", "\t", "|")
 _RARE_DELIMITERS = (":", "^", "~", " ")
 _ZEROS = re.compile(r"(?<![^,;\t|:^~\"\s])0\d+(?![^,;\t|:^~\"\s])")
-_OTHER_FORMATS = {
+_OTHER_FORMATS = {  # by the beginning of the file
     b"PK\3\4": "a workbook (.xlsx) or a .zip file",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls)",
     b"\x1f\x8b": "a compressed file (.gz)",
@@ -441,6 +441,8 @@ _OTHER_FORMATS = {
     b"%PDF": "a PDF",
     b"\x80": "a pickle",
     b"SQLite": "a database",
+    rb"\s*(?i:<!doctype|<html|<table|<\?xml)": "an HTML or XML page",
+    rb'\s*(\[\s*)?\{\s*"': "JSON",
 }
 MAX_LINE = 2**26
 MAX_COLUMNS = 1_000_000
@@ -503,38 +505,39 @@ def read_text_table(
     """Read the table of a text file; see :func:`glnn.data.table_files.read_frame`."""
     layout = _detect_layout(path, options)
     first = _read_first_cells(path, layout)
-    cells = (*[""] * layout.n_blank, *first, *[""] * layout.has_tail)
+    cells = (*[""] * layout.has_row_names, *first, *[""] * layout.has_tail)
     names = parse_column_names(path, cells) if header else tuple(map(str, range(len(cells))))
     text = set(select_text(names))
     markers = [*MISSING_MARKERS, *options.na]
 
-    def read(decimal: str, **more: Any) -> pd.DataFrame:
-        frame = _read_csv(
+    def read(decimal: str, dtype: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        return _read_csv(
             path,
-            skiprows=layout.n_titles,
-            sep=layout.delimiter,
-            encoding=layout.encoding,
+            layout,
             header=0 if header else None,
             names=list(names),
+            usecols=columns,
             index_col=False,
             na_values={name: markers for name in names if name not in text},
             decimal=decimal,
-            skipinitialspace=layout.is_padded,
-            **{"dtype": dict.fromkeys(text, "str"), **more},
+            dtype=dtype,
         )
-        return frame if more or not header else drop_stray_rows(frame, cells)
 
-    frame = read(options.decimal or ".")
+    def read_rows(decimal: str) -> pd.DataFrame:
+        frame = read(decimal, dict.fromkeys(text, "str"))
+        return drop_stray_rows(frame, cells) if header else frame
+
+    frame = read_rows(options.decimal or ".")
     others = [name for name in map(str, frame) if name not in text]
     decimal, unclear, raw = options.decimal, list[str](), frame
     has_semicolons = layout.delimiter == ";"
     if others and (layout.has_zeros or (has_semicolons and decimal is None)):
-        raw = read(".", dtype="str", usecols=others).loc[frame.index]
+        raw = read(".", "str", others).loc[frame.index]
     if decimal is None:
         known = raw if has_semicolons else frame
         columns = {name: _number_cells(known[name]) for name in others}
         decimal, unclear = _find_decimal(columns, has_semicolons=has_semicolons)
-        frame = read(",") if decimal == "," else frame
+        frame = read_rows(",") if decimal == "," else frame
     notes, renamed = [*layout.notes, *frame.attrs.get("notes", ())], frame.attrs.get("renamed", {})
     if unclear:
         how = f"with {quote(decimal)} as the decimal mark"
@@ -547,7 +550,8 @@ def read_text_table(
         codes = [name for name in numeric if raw[name].str.fullmatch(r"\s*0\d+\s*").any()]
         frame = frame.assign(**{name: raw[name] for name in codes})
     if layout.is_padded:
-        frame = frame.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+        for name in [name for name in frame if _is_text(frame[name])]:
+            frame[name] = frame[name].map(lambda c: c.strip() if isinstance(c, str) else c)
     frame = frame.rename(columns=renamed).reset_index(drop=True)
     frame.attrs["notes"] = notes
     return frame
@@ -624,15 +628,11 @@ def drop_stray_rows(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 def _drop_empty_and_repeated(
     frame: pd.DataFrame, names: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    notes, empty = [], np.ones(len(frame), dtype=bool)
-    for _, column in frame.items():
-        empty &= (column.isna() | (column == "")).to_numpy()
-        if not empty.any():
-            break
+    notes, empty = [], (frame.isna() | (frame == "")).all(axis=1)
     if empty.any():
         frame = frame[~empty]
         notes.append(f"table: left out empty rows: {empty.sum():,}")
-    if len(frame) and all(_is_text(frame[name]) for name in frame):
+    if all(_is_text(frame[name]) for name in frame):
         alike = np.flatnonzero((frame.iloc[:, 0] == names[0]).to_numpy()).tolist()
         repeats = [k for k in alike if [*map(plain_text, frame.iloc[k])] == list(names)]
         if repeats:
@@ -677,40 +677,6 @@ def _describe_last_row(frame: pd.DataFrame) -> str:
     return f"a remark: {quote(first)}" if is_remark and not above.str.contains(" ").any() else ""
 
 
-def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
-    """Read CSV text with pandas; a line with too many cells is an error, not a warning."""
-    with open_table(path) as file, wrap_parse_errors(path, "CSV"), warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        try:
-            frame: pd.DataFrame = pd.read_csv(
-                file, keep_default_na=False, low_memory=False, **options
-            )
-            return frame
-        except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
-            if isinstance(error, pd.errors.ParserError) and "Expected" not in str(error):
-                raise
-            raise DataFormatError(
-                f"{quote_path(path)} must have at most as many cells in a line as in the first, "
-                f"got more{_find_long_line(path, options)}. Quote cells that hold delimiters."
-            ) from None
-        except pd.errors.EmptyDataError:
-            raise DataFormatError(
-                f"{quote_path(path)} must begin with a line of column names, got nothing."
-            ) from None
-
-
-def _find_long_line(path: Path, options: Mapping[str, Any]) -> str:
-    """Return where the first line with more cells than column names is."""
-    with open_table(path) as file, io.TextIOWrapper(file, options["encoding"], newline="") as text:
-        lines = csv.reader(text, delimiter=options["sep"])
-        long = (
-            f": {len(line)} instead of {len(options['names'])} in line {lines.line_num}"
-            for line in lines
-            if len(line) > len(options["names"])
-        )
-        return next(long, "")
-
-
 @dataclass(frozen=True)
 class _Layout:
     """How the text of a table is stored."""
@@ -720,20 +686,54 @@ class _Layout:
     has_zeros: bool  # whether some cell is a whole number that begins with 0
     notes: tuple[str, ...] = ()
     n_titles: int = 0  # lines above the column names
-    n_blank: int = 0  # columns without a name before the first one, as R writes row names
+    has_row_names: bool = False  # before the first column, without a name, as R writes them
     has_tail: bool = False  # whether all lines but the first end with a delimiter
     is_padded: bool = False  # whether a blank follows each delimiter
+
+
+def _read_csv(path: Path, layout: _Layout, **options: Any) -> pd.DataFrame:
+    """Read CSV text with pandas; a line with too many cells is an error, not a warning."""
+    with open_table(path) as file, wrap_parse_errors(path, "CSV"), warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            frame: pd.DataFrame = pd.read_csv(
+                file,
+                sep=layout.delimiter,
+                encoding=layout.encoding,
+                skiprows=layout.n_titles,
+                skipinitialspace=layout.is_padded,
+                keep_default_na=False,
+                low_memory=False,
+                **options,
+            )
+            return frame
+        except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+            if isinstance(error, pd.errors.ParserError) and "Expected" not in str(error):
+                raise
+            where = _find_long_line(path, layout, options["names"])
+            raise DataFormatError(
+                f"{quote_path(path)} must have at most as many cells in a line as in the first, "
+                f"got more{where}. Quote cells that hold delimiters."
+            ) from None
+        except pd.errors.EmptyDataError:
+            raise DataFormatError(
+                f"{quote_path(path)} must begin with a line of column names, got nothing."
+            ) from None
+
+
+def _find_long_line(path: Path, layout: _Layout, names: Sequence[str]) -> str:
+    """Return where the first line with more cells than column names is."""
+    with open_table(path) as file, io.TextIOWrapper(file, layout.encoding, newline="") as text:
+        lines = csv.reader(text, delimiter=layout.delimiter)
+        n_cells = next((len(line) for line in lines if len(line) > len(names)), None)
+        return f": {n_cells} instead of {len(names)} in line {lines.line_num}" if n_cells else ""
 
 
 def _detect_layout(path: Path, options: TableOptions) -> _Layout:
     """Return the layout, after a scan that refuses undecodable bytes and huge lines."""
     with open_table(path) as file:
         start = file.read(_BLOCK)
-    other = next((what for mark, what in _OTHER_FORMATS.items() if start.startswith(mark)), None)
-    if re.match(rb"\s*<(!doctype|html|table|\?xml)", start, re.IGNORECASE):
-        other = "an HTML or XML page"
-    elif re.match(rb'\s*(\[\s*)?\{\s*"', start):
-        other = "JSON"
+    other = next((what for mark, what in _OTHER_FORMATS.items() if re.match(mark, start)), None)
     if other is not None:
         raise DataFormatError(
             f"{quote_path(path)} must be a text file, such as CSV, got {other}. Give the file the "
@@ -746,13 +746,11 @@ def _detect_layout(path: Path, options: TableOptions) -> _Layout:
     encoding, notes = options.encoding or next(marked, guess), tuple[str, ...]()
     try:
         sample, has_zeros = _scan_text(path, encoding)
-    except DataFormatError as error:
+    except DataFormatError:
         if options.encoding is not None or encoding != "utf-8" or b"\0" in start:
             raise
-        try:
-            sample, has_zeros = _scan_text(path, encoding := "cp1252")
-        except DataFormatError:
-            raise error from None
+        encoding = "cp1252"
+        sample, has_zeros = _scan_text(path, encoding)
         notes = ("table: not UTF-8, read as cp1252; --set encoding=NAME names another",)
     return _detect_columns(path, options, sample, _Layout(",", encoding, has_zeros, notes))
 
@@ -778,12 +776,11 @@ def _detect_columns(path: Path, options: TableOptions, sample: str, layout: _Lay
             f"option delimiter says, got {quote(likely)}. Leave the option out."
         )
     counts = [line.count(found) for line in lines]
-    widths = [line.count(found) + 1 - line.endswith(found) for line in lines]
-    has_tail = len(lines) > 1 and all(line.endswith(found) for line in lines[1:])
-    has_tail &= len(set(widths)) == 1 and not lines[0].endswith(found)
-    has_rownames = len({line.split(found)[0] for line in lines}) == len(lines) and not has_tail
-    has_rownames &= len(lines) > 2 and {*counts[1:]} == {counts[0] + 1}
-    if has_rownames:
+    is_short = len(lines) > 1 and {*counts[1:]} == {counts[0] + 1}  # the line of names
+    has_tail = is_short and all(line.endswith(found) for line in lines[1:])
+    first_cells = {line.split(found)[0] for line in lines}
+    has_row_names = is_short and not has_tail and len(first_cells) == len(lines) > 2
+    if has_row_names:
         notes += ("table: the first column has no name; its cells are read as ids",)
     cut = [line for line in all_lines[n_titles:-1] if 0 < line.count(found) < counts[0]]
     if cut and counts[0] in counts[1:]:
@@ -792,8 +789,15 @@ def _detect_columns(path: Path, options: TableOptions, sample: str, layout: _Lay
     filled = [f"{line} " for line in lines if re.search(r"\w", line)]
     is_padded = found in "".join(filled) and found != " "
     is_padded &= all(line.count(f"{found} ") == line.count(found) for line in filled)
-    how: Any = {"n_blank": int(has_rownames), "has_tail": has_tail, "is_padded": is_padded}
-    return dataclasses.replace(layout, delimiter=found, notes=notes, n_titles=n_titles, **how)
+    return dataclasses.replace(
+        layout,
+        delimiter=found,
+        notes=notes,
+        n_titles=n_titles,
+        has_row_names=has_row_names,
+        has_tail=has_tail,
+        is_padded=is_padded,
+    )
 
 
 def count_title_rows(rows: Sequence[Sequence[str]]) -> int:
@@ -869,9 +873,8 @@ def read_first_line(path: Path, options: TableOptions) -> tuple[str, ...]:
 
 
 def _read_first_cells(path: Path, layout: _Layout) -> tuple[str, ...]:
-    how: Any = {"sep": layout.delimiter, "encoding": layout.encoding, "header": None}
-    how |= {"skiprows": layout.n_titles, "skipinitialspace": layout.is_padded}
-    row = map(plain_text, _read_csv(path, nrows=1, dtype="str", **how).iloc[0])
+    frame = _read_csv(path, layout, nrows=1, dtype="str", header=None)
+    row = map(plain_text, frame.iloc[0])
     cells = tuple(cell.strip() if layout.is_padded else cell for cell in row)
     if len(cells) > MAX_COLUMNS:
         raise DataFormatError(

@@ -68,7 +68,8 @@ def _holds_names(name: str, cells: Any, options: TableOptions, *, needs_ids: boo
 
     If another file refers to ids, any cells serve that are no plain numbers.
     """
-    if not is_unique(cells) or max(map(len, texts := to_text(cells)), default=0) > _MAX_ID:
+    texts = to_text(cells)
+    if not is_unique(cells) or max(map(len, texts), default=0) > _MAX_ID:
         return False
     if needs_ids:
         return any(re.fullmatch(r"0\d+|.*[^\d.,+-].*", cell) for cell in texts)
@@ -141,10 +142,10 @@ def plan_columns(
             "holds ids, labels, the split or groups. Leave it out."
         )
     if not features:
-        only = "; --set delimiter names another character between columns" * (len(names) == 1)
+        advice = " --set delimiter names another character between columns."
         raise DataFormatError(
             f"{where} must have at least one feature column, got none."
-            f"{list_columns(names)[:-1]}{only}."
+            f"{list_columns(names)}{advice if len(names) == 1 else ''}"
         )
     return ColumnPlan(id_column, label, split, features, tuple(notes), group, time)
 
@@ -278,7 +279,8 @@ def build_table_data(
     beside = options.replace(sheet=None)  # a sheet of the features
     if labels_path is not None:
         texts, unknown = _read_labels(Path(labels_path), index, beside)
-        more += [f"labels: left out {describe_unknown(unknown)}"] * bool(unknown)
+        if unknown:
+            more.append(f"labels: left out {describe_unknown(unknown)}")
     if graph_path is not None:
         graph, edge_report = read_edges(graph_path, index, beside)
         graph = None if options.needs_label and not graph.nnz else graph
