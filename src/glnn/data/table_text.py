@@ -189,18 +189,18 @@ def to_numbers(column: pd.Series) -> np.ndarray | None:
         if pd.api.types.is_complex_dtype(kind) or not pd.api.types.is_numeric_dtype(kind):
             return None
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    known = column[~column.isna().to_numpy()].astype(object)
+    cells, is_known = column.to_numpy(dtype=object), ~column.isna().to_numpy()
     kinds = str | int | float | decimal.Decimal | np.number | np.bool_
-    if any(not isinstance(cell, kinds) for cell in known):
+    if any(not isinstance(cell, kinds) for cell in cells[is_known]):
         return None
-    known = known[[str(cell).strip() not in MISSING_MARKERS for cell in known]]
-    whole = (int, decimal.Decimal)
-    # as text, whole numbers of more than 308 digits become infinite
-    known = known.map(lambda c: float(str(c)) if type(c) in whole else _BOOLS.get(c, c))
-    numbers = pd.to_numeric(known, errors="coerce").astype(np.float64)
-    if numbers.isna().any():
-        return None
-    return np.asarray(numbers.reindex(column.index).to_numpy(), dtype=np.float64)
+    is_known[is_known] = [str(cell).strip() not in MISSING_MARKERS for cell in cells[is_known]]
+    known = cells[is_known]
+    for k, cell in enumerate(known):  # as text, a number of more than 308 digits is infinite
+        is_exact = type(cell) in (int, decimal.Decimal)
+        known[k] = float(str(cell)) if is_exact else _BOOLS.get(cell, cell)
+    numbers = np.full(len(column), np.nan)
+    numbers[is_known] = pd.to_numeric(known, errors="coerce")
+    return None if np.isnan(numbers[is_known]).any() else numbers
 
 
 def is_placeholder(cell: str) -> bool:

@@ -449,8 +449,7 @@ def _read_labels(
     plain = ((text, unescape_formula(text)) for text in to_text(frame[id_column]))
     texts = [other if other in index else text for text, other in plain]
     rows, unknown = match_ids(texts, index)
-    ids = [text if row < 0 else row for row, text in zip(rows.tolist(), texts)]
-    is_again = pd.Series(ids, dtype=object).duplicated().to_numpy()
+    is_again = (rows >= 0) & pd.Series(rows).duplicated().to_numpy()
     if is_again.any():
         raise DataFormatError(f"{where} must label {quote(texts[is_again.argmax()])} once.")
     refuse_unknown(path, unknown, options.on_unknown, index)
