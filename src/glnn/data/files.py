@@ -112,11 +112,12 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     """
     if not path.parent.is_dir():
         raise InputError(f"the folder of {quote_path(path)} must exist, got none. Create it first.")
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "")
     temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(8)}.part")
     try:
         with wrap_write_errors(path):
-            with temporary.open(mode.replace("w", "x"), **text) as file:  # type: ignore[call-overload]
+            exclusive = mode.replace("w", "x")
+            with temporary.open(exclusive, encoding=encoding, newline=newline) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())

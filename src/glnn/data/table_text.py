@@ -237,26 +237,34 @@ def find_number_marks(column: pd.Series, *, force: bool = False) -> NumberMarks 
     as ``?``; with ``force`` any number.
     """
     counts = Counter(_present_cells(column))
-    found = {cell: _MARKED.fullmatch(_simplify(cell)) for cell in counts}
-    words = tuple(sorted(cell for cell, match in found.items() if match is None))
-    numbers = {cell: match for cell, match in found.items() if match is not None}
+    parts = {cell: _split_number(cell) for cell in counts}
+    words = tuple(sorted(cell for cell, part in parts.items() if part is None))
+    numbers = {cell: part for cell, part in parts.items() if part is not None}
     n_words, n_cells = sum(counts[cell] for cell in words), counts.total()
     is_few = len(words) <= _MAX_WORDS and 5 * n_words <= n_cells
     is_few |= 2 * n_words <= n_cells and all(map(is_placeholder, words))
-    units = {mark for match in numbers.values() for mark in (match[2], match[4]) if mark}
-    is_scaled = any(unit in _SCALES for unit in units)
-    units -= _SCALES.keys() | {unit[:-1] for unit in units if len(unit) > 2 and unit[-1] == "s"}
-    n_bounds = sum(counts[cell] for cell, match in numbers.items() if match[2] in _BOUNDS)
+    units = {unit for _, unit in numbers.values()} - {""}
+    n_bounds = sum(counts[cell] for cell, (_, unit) in numbers.items() if unit in _BOUNDS)
     if not numbers or len(units) > 1 or 2 * n_bounds > n_cells or not (is_few or force):
         return None
-    decimal = ""
-    cells = [match[3] for match in numbers.values()]
-    is_odd = is_scaled or any(_simplify(cell) != cell for cell in numbers)
-    if is_odd or to_numbers(pd.Series(cells, dtype=object)) is None:
-        decimal = detect_decimal([cells]) or "."
-        if not _are_numbers(cells, decimal):
+    decimal, plain = "", [number for number, _ in numbers.values()]
+    is_odd = any(not unit and number != cell for cell, (number, unit) in numbers.items())
+    if is_odd or to_numbers(pd.Series(plain, dtype=object)) is None:
+        decimal = detect_decimal([plain]) or "."
+        if not _are_numbers(plain, decimal):
             return None
     return NumberMarks("".join(units), decimal, words)
+
+
+def _split_number(cell: str) -> tuple[str, str] | None:
+    """Return the number in a cell and the unit or bound beside it; ``None`` for other text."""
+    match = _MARKED.fullmatch(_simplify(cell))
+    if match is None:
+        return None
+    sign, before, number, after = (part or "" for part in match.groups())
+    scale = _SCALES.get(after, "")
+    unit = before if scale else before + after
+    return f"{sign}{number}{scale}", unit.removesuffix("s") if len(unit) > 2 else unit
 
 
 def _simplify(cell: str) -> str:
@@ -280,18 +288,16 @@ def strip_marks(column: pd.Series, marks: NumberMarks) -> pd.Series:
     """Return a column with plain numbers; words become missing cells."""
     if not (_is_text(column) and any(dataclasses.astuple(marks))):
         return column
-    group = "," if marks.decimal == "." else "."
 
     def strip(cell: str) -> str:
         if cell in marks.words:
             return ""
-        plain = _simplify(cell).removesuffix(marks.unit).removeprefix(marks.unit).strip()
-        plain = plain.removesuffix(marks.unit[:-1]).strip() if len(marks.unit) > 2 else plain
-        plain = plain if marks.unit.isalpha() else plain.replace(marks.unit, "").replace(" ", "")
-        plain = plain[:-1] + _SCALES[plain[-1]] if plain[-1:] in _SCALES else plain
-        if marks.decimal and _GROUPED[marks.decimal].fullmatch(plain):
-            return plain.replace(group, "").replace(marks.decimal, ".")
-        return plain
+        number, unit = _split_number(cell) or ("", None)
+        if unit not in ("", marks.unit):
+            return cell
+        if marks.decimal and _GROUPED[marks.decimal].fullmatch(number):
+            return _to_plain(number, marks.decimal)
+        return number
 
     return pd.Series([strip(cell) for cell in strip_cells(column)], column.index, dtype=object)
 
@@ -334,6 +340,10 @@ def detect_decimal(columns: Iterable[Sequence[str]]) -> str | None:
     return None if points == commas else "." if points > commas else ","
 
 
+def _to_plain(number: str, decimal: str) -> str:
+    return number.replace("," if decimal == "." else ".", "").replace(decimal, ".")
+
+
 def _are_numbers(cells: Sequence[str], decimal: str) -> bool:
     return all(_GROUPED[decimal].fullmatch(cell) for cell in cells)
 
@@ -348,8 +358,8 @@ def parse_grouped_numbers(frame: pd.DataFrame, decimal: str, names: Iterable[str
     for name in names:
         cells = _present_cells(frame[name])
         if _have_marks(cells) and _are_numbers(cells, decimal):
-            plain = frame[name].str.strip().str.replace("," if decimal == "." else ".", "")
-            changed[name] = pd.to_numeric(plain.str.replace(decimal, "."), errors="coerce")
+            plain = [_to_plain(cell, decimal) for cell in strip_cells(frame[name])]
+            changed[name] = pd.to_numeric(pd.Series(plain, frame.index), errors="coerce")
     return frame.assign(**changed)
 
 

@@ -77,6 +77,37 @@ def _holds_names(name: str, cells: Any, options: TableOptions, *, needs_ids: boo
     return is_guessed and fit_column("", cells, name, options).kind == "left out"
 
 
+def _choose_ids(
+    where: str, names: Sequence[str], column: Column, options: TableOptions, *, needs_ids: bool
+) -> tuple[str | None, list[str], list[str]]:
+    """Return the column of ids if any, columns to leave out as their ids repeat, and notes."""
+    wanted = find_column(where, names, options.id_column, None, "the id column")
+    if wanted is not None:
+        return wanted, [], []
+    label = options.label_column if options.label_column != "id" else None  # refused later
+    others = (label, options.group_column, options.time_column)
+    like_ids = [name for name in names if is_named_like_id(name) and name not in others]
+    distinct = [name for name in like_ids if is_unique(column(name))]
+    first = names[0]
+    can_be_id = not like_ids and first not in (*others, "label", "split")
+    if can_be_id and _holds_names(first, column(first), options, needs_ids=needs_ids):
+        distinct = [first]
+    if "id" in distinct:
+        return "id", [], []
+    if distinct:
+        note = f"ids: taken from the column {quote(distinct[0])}; --id names another"
+        return distinct[0], [], [note]
+    if "id" not in like_ids:
+        return None, [], []
+    if needs_ids:
+        index_ids(to_text(column("id")), where)  # raises an error that names an id
+    note = (
+        "ids: 'id' is not different in every row, so rows are numbered; --group id hides the "
+        "labels of equal ids together"
+    )
+    return None, ["id"], [note]
+
+
 def plan_columns(
     where: str,
     names: Sequence[str],
@@ -91,28 +122,7 @@ def plan_columns(
     ``where`` names the table in messages; ``own_labels`` is ``False`` if the labels come from
     another file; ``needs_ids`` says that another file refers to ids.
     """
-    others = [options.label_column, options.group_column, options.time_column]
-    others = others if options.label_column != "id" else others[1:]
-    like_ids = [n for n in names if is_named_like_id(n) and n not in others]
-    id_column = find_column(where, names, options.id_column, None, "the id column")
-    notes = []
-    if id_column is None:
-        whole = sorted((n for n in like_ids if is_unique(column(n))), key=lambda n: n != "id")
-        id_column = next(iter(whole), None)
-        can_be_id = not like_ids and names[0] not in (*others, "label", "split")
-        if id_column is None and can_be_id:
-            is_id = _holds_names(names[0], column(names[0]), options, needs_ids=needs_ids)
-            id_column = names[0] if is_id else None
-        if id_column not in (None, "id"):
-            notes.append(f"ids: taken from the column {quote(id_column)}; --id names another")
-    repeated = [n for n in like_ids if n == "id" and id_column is None]
-    if repeated and needs_ids:
-        index_ids(to_text(column("id")), where)  # raises an error that names an id
-    if repeated:
-        notes.append(
-            "ids: 'id' is not different in every row, so rows are numbered; --group id hides the "
-            "labels of equal ids together"
-        )
+    id_column, repeated, notes = _choose_ids(where, names, column, options, needs_ids=needs_ids)
     wanted = options.label_column if own_labels else None
     label = find_column(where, names, wanted, "label", "the label column")
     if not own_labels and (label is not None or options.label_column in names):
