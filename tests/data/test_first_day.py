@@ -423,6 +423,17 @@ def test_a_second_row_of_names_or_units_is_not_data(tmp_path, suffix):
     assert len(report.lines()) == 2 and "'height', 'width', 'EUR'" in report.lines()[0]
 
 
+@pytest.mark.parametrize("second", ["cm", "---"])
+def test_equal_names_below_merged_cells_stay_apart(tmp_path, second):
+    rows = "".join(f"c{k},{k}.5,{k}.25,{'uv'[k % 2]}\n" for k in range(6))
+    head = f"id,size,,label\n,{second},{second},\n"
+    data, report = read_tables(put(tmp_path, head + rows))
+    assert data.n_features == 2 and data.features.toarray()[1].tolist() == [1.5, 1.25]
+    expected = ("size cm", "size cm.2") if second == "cm" else ("size", "column 3")
+    assert data.feature_names == expected
+    assert f"{second!r}" in report.lines()[0]
+
+
 def test_a_row_of_units_does_not_change_the_names(tmp_path):
     units = PLAIN.replace("age,label", "age,size,label").replace("0,", "0,1.5,")
     units = units.replace("30.5,", "30.5,2.5,").replace("\nann", "\n,years,cm,\nann")

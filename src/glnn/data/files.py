@@ -234,7 +234,7 @@ def replace_folder(folder: Path, own: Collection[str]) -> Iterator[Path]:
             if folder.is_dir():
                 shutil.copytree(folder, new, True, keep_others, _link_or_copy, dirs_exist_ok=True)
             sync_folder(new)
-            if not folder.exists() or not any(folder.iterdir()):
+            if not folder.exists():
                 new.rename(folder)
             elif not exchange_folders(new, folder):
                 folder.rename(old)

@@ -500,7 +500,7 @@ def open_table(path: Path) -> Iterator[IO[bytes]]:
 
 
 def max_text_bytes(path: Path) -> int:
-    """Return to how many bytes a file may unpack: far more than its size is a bomb."""
+    """Return to how many bytes a file may unpack; a small one that unpacks to more is hostile."""
     if path.suffix.lower() not in COMPRESSED:
         return MAX_TEXT_BYTES
     return min(MAX_TEXT_BYTES, max(SMALL_BYTES, MAX_EXPANSION * path.stat().st_size))
@@ -616,21 +616,26 @@ def drop_stray_rows(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     renamed, first = dict[str, str](), [""]
     if len(frame) > 1:
         first = [plain_text(cell).strip() for cell in frame.iloc[0]]
-    second = _find_second_names(frame, first)
-    if second or (any(first) and all(re.fullmatch("[-:=+ ]*", cell) for cell in first)):
+    is_rule = any(first) and all(re.fullmatch("[-:=+ ]*", cell) for cell in first)
+    second = [] if is_rule else _find_second_names(frame, first)
+    if second or is_rule:
         start = "table: the row below the column names is not data:"
         notes.append(list_names(start, [cell for cell in first if cell]))
-        above, columns, frame = "", list(map(str, frame)), frame.iloc[1:]
-        for k in second if any(not names[k].strip() for k in second) else ():  # merged cells
-            above = columns[k] if names[k].strip() else above
-            renamed[columns[k]] = f"{above} {first[k]}".strip()
+        columns, frame = list(map(str, frame)), frame.iloc[1:]
+        if any(not names[k].strip() for k in second):  # below merged cells
+            above, joined = "", list(columns)
+            for k in second:
+                above = columns[k] if names[k].strip() else above
+                joined[k] = f"{above} {first[k]}".strip()
+            unique = zip(columns, _make_unique(joined))
+            renamed = {column: name for column, name in unique if column != name}
     while len(frame) > 2 and frame.shape[1] > 2 and (stray := _describe_last_row(frame)):
         frame = frame.iloc[:-1]
         notes.append(f"table: left out the last row, {stray}")
     blank = [one for cell, one in zip(names, map(str, frame)) if not cell.strip() and one != "id"]
     cells = dict(zip(map(str, frame), names))
     frame = frame.drop(columns=[one for one in blank if frame[one].isna().all()])
-    notes += describe_names(cells, frame.drop(columns=list(renamed)))
+    notes += describe_names(cells, frame.drop(columns=list(renamed), errors="ignore"))
     frame.attrs |= {"notes": notes, "renamed": renamed}
     return frame
 
@@ -909,6 +914,11 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
         )
     for place in blank:
         names[place] = f"column {place + 1}"
+    return tuple(_make_unique(names))
+
+
+def _make_unique(names: Iterable[str]) -> list[str]:
+    """Return the names, with a number behind those that occur again."""
     found: dict[str, int] = {}  # each name, and the last number that was added to it
     for name in names:
         unique = name
@@ -916,7 +926,7 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
             found[name] += 1
             unique = f"{name}.{found[name]}"
         found[unique] = 1
-    return tuple(found)
+    return list(found)
 
 
 def describe_names(cells: Mapping[str, str], frame: pd.DataFrame) -> Iterator[str]:
