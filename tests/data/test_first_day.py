@@ -352,6 +352,7 @@ FOUR = PLAIN.partition("\n")[2]
         ("id,age,Label\n" + FOUR, None),
         ("Members of 2024\n\n" + PLAIN, "2 lines above"),
         ("Members of 2024,,\n,,\n" + PLAIN, "2 lines above"),
+        ("Members of 2024\r\r" + PLAIN.replace("\n", "\r"), "2 lines above"),
         ("# exported, by hand\n# on Monday\n" + PLAIN, "2 lines above"),
         ("sep=;\n" + PLAIN.replace(",", ";"), "a line above"),
         (PLAIN.encode("utf-16-le"), None),

@@ -441,7 +441,8 @@ def _present_cells(column: pd.Series) -> list[str]:
 COMPRESSED = (".gz", ".bz2", ".zip")
 DELIMITERS = (",", ";", "\t", "|")
 _RARE_DELIMITERS = (":", "^", "~", " ")
-_ZEROS = re.compile(r"(?<![^,;\t|:^~\"\s])0\d+(?![^,;\t|:^~\"\s])")
+# Whole numbers that begin with 0; the pattern begins with it, too, as that is quicker to search
+_ZEROS = re.compile(r"0(?<![^,;\t|:^~\"\s]0)\d+(?![^,;\t|:^~\"\s])")
 _OTHER_FORMATS = {  # by the beginning of the file
     b"PK\3\4": "a workbook (.xlsx) or a .zip file",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls)",
@@ -706,16 +707,23 @@ class _Layout:
     is_padded: bool = False  # whether a blank follows each delimiter
 
 
+@contextlib.contextmanager
+def _open_text(path: Path, layout: _Layout) -> Iterator[IO[str]]:
+    with open_table(path) as file, wrap_parse_errors(path, "CSV"):
+        yield io.TextIOWrapper(file, layout.encoding, newline="")
+
+
 def _read_csv(path: Path, layout: _Layout, **options: Any) -> pd.DataFrame:
     """Read CSV text with pandas; a line with too many cells is an error, not a warning."""
-    with open_table(path) as file, wrap_parse_errors(path, "CSV"), warnings.catch_warnings():
+    with _open_text(path, layout) as text, warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
+        lines = csv.reader(text, delimiter=layout.delimiter)
+        for _ in range(layout.n_titles):  # skiprows of pandas miscounts blank lines that end in \r
+            next(lines)
         try:
             frame: pd.DataFrame = pd.read_csv(
-                file,
+                text,
                 sep=layout.delimiter,
-                encoding=layout.encoding,
-                skiprows=layout.n_titles,
                 skipinitialspace=layout.is_padded,
                 keep_default_na=False,
                 low_memory=False,
@@ -738,7 +746,7 @@ def _read_csv(path: Path, layout: _Layout, **options: Any) -> pd.DataFrame:
 
 def _find_long_line(path: Path, layout: _Layout, names: Sequence[str]) -> str:
     """Return where the first line with more cells than column names is."""
-    with open_table(path) as file, io.TextIOWrapper(file, layout.encoding, newline="") as text:
+    with _open_text(path, layout) as text:
         lines = csv.reader(text, delimiter=layout.delimiter)
         n_cells = next((len(line) for line in lines if len(line) > len(names)), None)
         return f": {n_cells} instead of {len(names)} in line {lines.line_num}" if n_cells else ""
