@@ -104,6 +104,12 @@ def test_cells_of_several_values_are_refused(cell):
         encode_frame(frame)
 
 
+def test_rows_of_one_name_are_encoded_each_for_itself():
+    frame = pd.DataFrame({"a": ["1", "?", "2", "", "3"] * 3}, index=["x"] * 15)
+    assert encode_frame(frame)[0]["a"].tolist() == [1, 2, 2, 2, 3] * 3
+    assert to_numeric_frame(frame.replace(["?", ""], "7"))["a"].tolist() == [1, 7, 2, 7, 3] * 3
+
+
 def test_a_column_that_is_not_there_cannot_be_decided():
     with pytest.raises(InputError, match=r"column of X, got 'ZIP'.*Did you mean 'zip'"):
         encode_frame(pd.DataFrame({"zip": [1.0, 2.0]}), kinds={"ZIP": "category"})

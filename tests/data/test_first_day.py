@@ -310,6 +310,24 @@ def test_columns_without_a_name_of_their_own_get_one(tmp_path):
     data, report = read_tables(put(tmp_path, "a,a,,b\n1,2,3,4\n2,2,2,2.5\n"))
     assert data.feature_names == ("a", "a.2", "column 3", "b")
     assert "'a.2', 'column 3'" in report.lines()[0]
+    data, _ = read_tables(put(tmp_path, "a,a,a,a.2\n1,2,3,4\n2,2,2,2.5\n"))
+    assert data.feature_names == ("a", "a.2", "a.3", "a.2.2")
+    wide = ",".join(["a"] * 30_000)  # takes no time that grows with the square of the width
+    assert len(table_text.parse_column_names(tmp_path, wide.split(","))) == 30_000
+
+
+def test_blanks_around_cells_that_are_no_text(tmp_path):
+    path = put(tmp_path, f"id, vip, n\na, True, {2**70}\nb, , 1\nc, False, 2\n")
+    data, _ = read_tables(path)
+    assert data.feature_names == ("vip", "n")
+    assert data.features.toarray()[:, 1].tolist() == [2.0**70, 1, 2]
+
+
+def test_one_column_with_another_decimal_mark_leaves_the_others_as_they_are(tmp_path):
+    rows = "".join(f'{k}.5,{k}.25,"{k},5"\n' for k in range(1, 4))
+    data, report = read_tables(put(tmp_path, "x,y,z\n" + rows))
+    assert data.features.toarray()[0].tolist() == [1.5, 1.25, 1.5]
+    assert len(report.lines()) == 1 and report.lines()[0].startswith("z:")
 
 
 def test_a_first_line_of_data_is_noticed(tmp_path):
@@ -334,6 +352,7 @@ FOUR = PLAIN.partition("\n")[2]
         ("id,age,Label\n" + FOUR, None),
         ("Members of 2024\n\n" + PLAIN, "2 lines above"),
         ("Members of 2024,,\n,,\n" + PLAIN, "2 lines above"),
+        ("Members of 2024\r\r" + PLAIN.replace("\n", "\r"), "2 lines above"),
         ("# exported, by hand\n# on Monday\n" + PLAIN, "2 lines above"),
         ("sep=;\n" + PLAIN.replace(",", ";"), "a line above"),
         (PLAIN.encode("utf-16-le"), None),
@@ -403,6 +422,17 @@ def test_a_second_row_of_names_or_units_is_not_data(tmp_path, suffix):
     assert data.features.toarray()[:2].tolist() == [[0, 0, 0], [1.5, 2.5, 100]]
     assert (data.ids[0], data.class_names) == ("c0", ("u", "v"))
     assert len(report.lines()) == 2 and "'height', 'width', 'EUR'" in report.lines()[0]
+
+
+@pytest.mark.parametrize("second", ["cm", "---"])
+def test_equal_names_below_merged_cells_stay_apart(tmp_path, second):
+    rows = "".join(f"c{k},{k}.5,{k}.25,{'uv'[k % 2]}\n" for k in range(6))
+    head = f"id,size,,label\n,{second},{second},\n"
+    data, report = read_tables(put(tmp_path, head + rows))
+    assert data.n_features == 2 and data.features.toarray()[1].tolist() == [1.5, 1.25]
+    expected = ("size cm", "size cm.2") if second == "cm" else ("size", "column 3")
+    assert data.feature_names == expected
+    assert f"{second!r}" in report.lines()[0]
 
 
 def test_a_row_of_units_does_not_change_the_names(tmp_path):

@@ -33,7 +33,7 @@ from glnn.exceptions import GraphWarning, InputError
 
 # Names of the rows
 
-_MAX_COMPARED_NAMES = 10_000  # with more names than this, an unknown one gets no suggestion
+_MAX_COMPARED_NAMES = 10_000  # an unknown name is compared with the first ones only
 
 
 def resolve_row_names(x: Any, y: Any = None, ids: Any = None) -> np.ndarray | None:
@@ -72,7 +72,7 @@ def find_row(node: int | str, names: np.ndarray | None) -> int:
     texts = names.astype(np.str_)
     found = np.flatnonzero(texts == node)
     if not found.size:
-        hint = did_you_mean(node, texts.tolist()) if len(texts) <= _MAX_COMPARED_NAMES else ""
+        hint = did_you_mean(node, texts[:_MAX_COMPARED_NAMES].tolist())
         raise InputError(
             f"node must be the name or the number of a row, got {quote(node)}, an unknown name."
             f"{hint}"

@@ -250,9 +250,8 @@ def _fit_cells(
     if options.encode != "error" and wanted is None:
         return _fit_text(where, column, code, options)
     texts = to_text(column)
-    alone = pd.Series(texts, dtype=object)
-    known = (k for k, text in enumerate(texts) if text.strip() not in MISSING_MARKERS)
-    row = next((k for k in known if to_numbers(alone[[k]]) is None), 0)
+    alone = (to_numbers(pd.Series([text], dtype=object)) for text in texts)
+    row = next((k for k, number in enumerate(alone) if number is None), 0)
     what = "text: encode it" if form is None else "dates: turn them into numbers"
     raise DataFormatError(
         f"column {quote(name)} of {where} must hold finite numbers, got {quote(texts[row])} in "
@@ -408,7 +407,8 @@ def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOpt
         return _leave_out(code, "no value")
     is_many = len(counts) > AUTO_CATEGORIES
     is_own = len(counts) > _OWN_TEXTS and len(counts) * (1 + is_many) >= n_rows - n_gaps
-    keep = f"; {_as_option(name, 'category')} keeps it" * (len(counts) <= MAX_CATEGORIES)
+    can_keep = len(counts) <= MAX_CATEGORIES
+    keep = f"; {_as_option(name, 'category')} keeps it" if can_keep else ""
     if is_own and is_auto and name not in options.kinds:
         return _leave_out(code, f"most rows have their own text{keep}")
     if is_auto and len(counts) > (MAX_CATEGORIES if name in options.kinds else AUTO_CATEGORIES):
@@ -416,8 +416,9 @@ def _fit_text(where: str, column: pd.Series, code: ColumnCode, options: TableOpt
             return _leave_out(code, f"every text occurs equally often{keep}")
         often = tuple(sorted(value for value, count in counts.items() if count > 1))
         shares = tuple(counts[value] / n_rows for value in often)
-        how: Any = {"kind": "frequency", "rest": 1 / n_rows}
-        return dataclasses.replace(code, values=often, shares=shares, **how)
+        return dataclasses.replace(
+            code, kind="frequency", values=often, shares=shares, rest=1 / n_rows
+        )
     if len(counts) > MAX_CATEGORIES:
         raise DataFormatError(
             f"column {quote(name)} of {where} must have at most {MAX_CATEGORIES} different values "
@@ -624,8 +625,8 @@ def to_numeric_frame(frame: pd.DataFrame) -> pd.DataFrame:
     Columns with a numeric NumPy dtype stay as they are; numbers of other dtypes, such as the
     nullable integers of pandas, become float64.
     """
-    changed: dict[Any, np.ndarray] = {}
-    for name in _check_distinct(frame).columns:
+    frame = _check_distinct(frame).copy(deep=False)
+    for name in frame.columns:
         column = frame[name]
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
             continue
@@ -639,15 +640,12 @@ def to_numeric_frame(frame: pd.DataFrame) -> pd.DataFrame:
                 f"{quote(name)}. GLNNClassifier(encode='auto') takes it; otherwise encode it "
                 "first, with glnn.data.encode_frame(X) or scikit-learn's OneHotEncoder."
             )
-        changed[name] = numbers
-    gaps = [name for name in frame.columns if pd.isna(changed.get(name, frame[name])).any()]
+        frame[name] = numbers
+    gaps = [name for name in frame.columns if frame[name].isna().any()]
     if gaps:
         listed = list_names("X must be finite, got NaN or missing values in", gaps)
         raise InputError(
             f"{listed}. GLNNClassifier(encode='auto') takes them; otherwise fill them first, with "
             "glnn.data.encode_frame(X) or sklearn.impute.SimpleImputer."
         )
-    frame = frame.copy(deep=False)
-    for name, numbers in changed.items():
-        frame[name] = numbers
     return frame

@@ -112,11 +112,12 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     """
     if not path.parent.is_dir():
         raise InputError(f"the folder of {quote_path(path)} must exist, got none. Create it first.")
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "")
     temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(8)}.part")
     try:
         with wrap_write_errors(path):
-            with temporary.open(mode.replace("w", "x"), **text) as file:  # type: ignore[call-overload]
+            exclusive = mode.replace("w", "x")
+            with temporary.open(exclusive, encoding=encoding, newline=newline) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -233,7 +234,7 @@ def replace_folder(folder: Path, own: Collection[str]) -> Iterator[Path]:
             if folder.is_dir():
                 shutil.copytree(folder, new, True, keep_others, _link_or_copy, dirs_exist_ok=True)
             sync_folder(new)
-            if not folder.exists() or not any(folder.iterdir()):
+            if not folder.exists():
                 new.rename(folder)
             elif not exchange_folders(new, folder):
                 folder.rename(old)

@@ -201,8 +201,9 @@ def iter_summary(data: NodeData) -> Iterator[tuple[str, str]]:
     known, facts = DATASETS.get(data.name), dict(data.provenance)
     if known is not None:
         facts = {"origin": known.origin, "licence": known.licence} | facts
-        facts |= {"other graphs": ", ".join(known.graphs)} if known.graphs else {}
     yield from facts.items()
+    if known is not None and known.graphs:
+        yield "other graphs", ", ".join(known.graphs)
 
 
 # Graphs and predictions
@@ -271,13 +272,15 @@ def write_predictions(
     unknown = next((label for label in chosen if label not in column_of), None)
     if unknown is not None:
         raise InputError(f"labels must be among classes, got {quote(unknown)}.")
-    columns: dict[str, Any] = {id_name: nodes}
-    columns |= {} if given is None else {"given_label": list(given)}
-    columns["predicted"] = chosen
-    columns["probability"] = table[np.arange(len(chosen)), [column_of[label] for label in chosen]]
-    columns |= {f"p({name})": table[:, column] for name, column in column_of.items()}
-    columns |= {} if held_out is None else {"held_out": list(held_out)}
-    frame = pd.DataFrame(columns).map(lambda c: f"{c:.6g}" if isinstance(c, float) else c)
+    frame = pd.DataFrame({id_name: nodes})
+    if given is not None:
+        frame["given_label"] = list(given)
+    frame["predicted"] = chosen
+    frame["probability"] = table[np.arange(len(chosen)), [column_of[label] for label in chosen]]
+    frame[[f"p({name})" for name in names]] = table
+    if held_out is not None:
+        frame["held_out"] = list(held_out)
+    frame = frame.map(lambda cell: f"{cell:.6g}" if isinstance(cell, float) else cell)
     if spreadsheet_safe:
         frame = frame.map(escape_formula).rename(columns=escape_formula)
     write_frame(Path(path), frame)

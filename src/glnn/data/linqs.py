@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from glnn._utils import check_choice
 from glnn.data.edges import read_edges
 from glnn.data.files import quote, quote_path, read_text, wrap_parse_errors
-from glnn.data.node_data import NodeData, canonicalize_csr, ids_from_text, to_float32
+from glnn.data.node_data import NodeData, ids_from_text, to_float32
 from glnn.data.npz import DEFAULT_GRAPH
 from glnn.data.table_text import TableOptions
 from glnn.data.tables import encode_labels
@@ -96,14 +96,13 @@ def _read_rows(path: Path) -> tuple[list[str], sp.csr_matrix, list[str]]:
                 f"{quote_path(path)} must have an id, numbers and a label on every line, and as "
                 f"many on each, got lines of {sorted(widths)[:4]} words."
             )
-        numbers = to_float32(np.array([row[1:-1] for row in rows], dtype=np.float64))
-        if not np.isfinite(numbers).all():
+        features = to_float32(np.array([row[1:-1] for row in rows], dtype=np.float64))
+        if not np.isfinite(features).all():
             raise DataFormatError(f"{quote_path(path)} must hold finite numbers, got others.")
-        features = canonicalize_csr("features", sp.csr_matrix(numbers))
     ids = [row[0] for row in rows]
     if len(set(ids)) != len(ids):
         raise DataFormatError(f"{quote_path(path)} must name each id once, got repeated ids.")
-    return ids, features, [row[-1] for row in rows]
+    return ids, sp.csr_matrix(features), [row[-1] for row in rows]
 
 
 def _read_lines(path: Path) -> list[str]:

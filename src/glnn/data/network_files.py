@@ -43,10 +43,7 @@ def read_network(path: str | Path, options: TableOptions = DEFAULT_OPTIONS) -> N
     read = networkx.read_graphml if form == "GraphML" else networkx.read_gexf
     with wrap_parse_errors(path, form):
         ids, has_graph = _check_elements(path)
-        try:
-            network = read(path, node_type=str)
-        except networkx.NetworkXException as error:
-            raise ValueError(str(error)) from None
+        network = read(path, node_type=str)
         unknown = next((node for node in network if node not in ids), None)
         if unknown is not None:
             raise DataFormatError(f"edges must join nodes of the file, got {quote(unknown)}.")

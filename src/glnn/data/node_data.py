@@ -1,6 +1,7 @@
 """NodeData, the record of features, labels and graph, and checks of the arrays it holds."""
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -161,17 +162,19 @@ def extract_links(graph: Any) -> sp.coo_matrix:
 
 def check_text(name: str, value: str) -> str:
     """Check that a text is valid Unicode without NUL, so that every format can hold it."""
-    if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+    if re.search("[\0\ud800-\udfff]", value):
         raise InputError(f"{name} must be Unicode text without NUL characters, got {quote(value)}.")
     return value
 
 
-def check_names(name: str, names: Iterable[str], length: int | None = None) -> tuple[str, ...]:
+def check_names(
+    name: str, names: Iterable[object], length: int | None = None, *, allow_blank: bool = False
+) -> tuple[str, ...]:
     """Check that names are distinct and not blank, and that there are ``length`` of them."""
     checked = tuple(check_text(name, str(value)) for value in names)
     if length is not None and len(checked) != length:
         raise InputError(f"{name} must hold {length} names, got {len(checked)}.")
-    if not all(value.strip() for value in checked):
+    if not all(value if allow_blank else value.strip() for value in checked):
         raise InputError(f"{name} must not be blank, got blank text.")
     if len(set(checked)) != len(checked):
         twice = Counter(checked).most_common(1)[0][0]
@@ -181,24 +184,11 @@ def check_names(name: str, names: Iterable[str], length: int | None = None) -> t
 
 def canonicalize_ids(ids: Any, n_nodes: int) -> np.ndarray:
     """Check that ids are distinct; return int64 if all are integers as ``str`` writes them."""
-    array = ids if isinstance(ids, np.ndarray) else np.array(list(ids), dtype=object)
-    if array.shape != (n_nodes,):
-        raise InputError(
-            f"ids must hold one id for each of the {n_nodes} nodes, got shape {array.shape}."
-        )
-    if array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):
-        checked = array.astype(np.int64)
-    else:
-        checked = ids_from_text([check_text("ids", str(value)) for value in array.tolist()])
-    values, counts = np.unique(checked, return_counts=True)
-    if checked.dtype.kind == "U" and (checked == "").any():
-        raise InputError("ids must not be empty, got at least one empty text.")
-    if values.size != n_nodes:
-        raise InputError(
-            f"ids must be distinct, got {quote(values[counts > 1][0])} more than once. "
-            "Remove or merge the repeated rows."
-        )
-    return freeze_array(checked)
+    is_simple = isinstance(ids, np.ndarray) and ids.dtype == np.int64 and ids.ndim == 1
+    if is_simple and np.unique(ids).size == len(ids) == n_nodes:  # quick for many nodes
+        return freeze_array(ids)
+    values = ids.ravel().tolist() if isinstance(ids, np.ndarray) else ids
+    return freeze_array(ids_from_text(check_names("ids", values, n_nodes, allow_blank=True)))
 
 
 def ids_from_text(texts: Sequence[str]) -> np.ndarray:
@@ -210,10 +200,8 @@ def ids_from_text(texts: Sequence[str]) -> np.ndarray:
 
 def is_whole_number(text: str) -> bool:
     """Whether the text is an int64 as ``str`` writes it."""
-    digits = text[1:] if text[:1] == "-" else text
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
-        return False
-    return str(int(text)) == text and -(2**63) <= int(text) < 2**63
+    is_integer = re.fullmatch("0|-?[1-9][0-9]{0,18}", text) is not None
+    return is_integer and -(2**63) <= int(text) < 2**63
 
 
 # The record

@@ -1,7 +1,5 @@
 """Synthetic data with known classes: Gaussian blobs and block models."""
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -22,8 +20,9 @@ def blobs(
     Class sizes differ by at most one node; ``separation`` is the typical distance between two
     centres.
     """
-    how: Any = {"n_features": n_features, "separation": separation, "seed": seed}
-    data = block_model(n_nodes, n_classes, degree=0, **how)
+    data = block_model(
+        n_nodes, n_classes, degree=0, n_features=n_features, separation=separation, seed=seed
+    )
     note = {"generated": f"blobs, separation {separation:g}, seed {seed}"}
     return data.replace(graph=None, name="blobs", provenance=note)
 

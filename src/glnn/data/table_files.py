@@ -220,10 +220,10 @@ def read_frame(
     if suffix == ".xlsx":
         return read_workbook(path, options, header)
     if suffix in _OTHER_SUFFIXES:
-        hint = " Save it as one of those" + "; glnn data convert may help" * (suffix in _GRAPHS)
+        more = "; glnn data convert may help" if suffix in _GRAPHS else ""
         raise DataFormatError(
             f"{quote_path(path)} must be a table ({', '.join(TABLE_SUFFIXES)} or other text), "
-            f"got a {suffix} file.{hint}."
+            f"got a {suffix} file. Save it as one of those{more}."
         )
     return read_text_table(path, options, select_text, header)
 

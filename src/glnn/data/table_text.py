@@ -17,10 +17,10 @@ import unicodedata
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -131,14 +131,10 @@ _LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{2,4}\b.*")
 _ISO = re.compile(
     r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?( UTC|Z|[+-]\d{2}:?\d{2})?)?"
 )
-_COMMA_IS_DECIMAL = re.compile(
-    r"[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+|\d{1,3}(\.\d{3})+,\d+|\d{1,3}(\.\d{3}){2,})"
-    r"([eE][+-]?\d+)?"
-)
-_POINT_IS_DECIMAL = re.compile(r"[+-]?\d{1,3}(,\d{2,3})*,\d{3}\.\d+|[+-]?\d{1,3}(,\d{2,3})+,\d{3}")
+# Numbers whose digits may be in groups of three, by the decimal mark
 _GROUPED = {
-    ".": re.compile(r"[+-]?(\d{1,3}(,\d{2,3})*,\d{3}|\d+)(\.\d*)?([eE][+-]?\d+)?"),
-    ",": re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d*)?([eE][+-]?\d+)?"),
+    ".": re.compile(r"[+-]?([1-9]\d{0,2}(,\d{2,3})*,\d{3}|\d+)(\.\d*)?([eE][+-]?\d+)?"),
+    ",": re.compile(r"[+-]?([1-9]\d{0,2}(\.\d{3})+|\d+)(,\d*)?([eE][+-]?\d+)?"),
 }
 
 
@@ -193,18 +189,18 @@ def to_numbers(column: pd.Series) -> np.ndarray | None:
         if pd.api.types.is_complex_dtype(kind) or not pd.api.types.is_numeric_dtype(kind):
             return None
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    known = column[~column.isna().to_numpy()].astype(object)
+    cells, is_known = column.to_numpy(dtype=object), ~column.isna().to_numpy()
     kinds = str | int | float | decimal.Decimal | np.number | np.bool_
-    if any(not isinstance(cell, kinds) for cell in known):
+    if any(not isinstance(cell, kinds) for cell in cells[is_known]):
         return None
-    known = known[[str(cell).strip() not in MISSING_MARKERS for cell in known]]
-    whole = (int, decimal.Decimal)
-    # as text, whole numbers of more than 308 digits become infinite
-    known = known.map(lambda c: float(str(c)) if type(c) in whole else _BOOLS.get(c, c))
-    numbers = pd.to_numeric(known, errors="coerce").astype(np.float64)
-    if numbers.isna().any():
-        return None
-    return np.asarray(numbers.reindex(column.index).to_numpy(), dtype=np.float64)
+    is_known[is_known] = [str(cell).strip() not in MISSING_MARKERS for cell in cells[is_known]]
+    known = cells[is_known]
+    for k, cell in enumerate(known):  # as text, a number of more than 308 digits is infinite
+        is_exact = type(cell) in (int, decimal.Decimal)
+        known[k] = float(str(cell)) if is_exact else _BOOLS.get(cell, cell)
+    numbers = np.full(len(column), np.nan)
+    numbers[is_known] = pd.to_numeric(known, errors="coerce")
+    return None if np.isnan(numbers[is_known]).any() else numbers
 
 
 def is_placeholder(cell: str) -> bool:
@@ -241,25 +237,34 @@ def find_number_marks(column: pd.Series, *, force: bool = False) -> NumberMarks 
     as ``?``; with ``force`` any number.
     """
     counts = Counter(_present_cells(column))
-    found = {cell: _MARKED.fullmatch(_simplify(cell)) for cell in counts}
-    words = tuple(sorted(cell for cell, match in found.items() if match is None))
-    numbers = {cell: match for cell, match in found.items() if match is not None}
+    parts = {cell: _split_number(cell) for cell in counts}
+    words = tuple(sorted(cell for cell, part in parts.items() if part is None))
+    numbers = {cell: part for cell, part in parts.items() if part is not None}
     n_words, n_cells = sum(counts[cell] for cell in words), counts.total()
     is_few = len(words) <= _MAX_WORDS and 5 * n_words <= n_cells
     is_few |= 2 * n_words <= n_cells and all(map(is_placeholder, words))
-    units = {mark for match in numbers.values() for mark in (match[2], match[4]) if mark}
-    is_scaled = any(unit in _SCALES for unit in units)
-    units -= _SCALES.keys() | {unit[:-1] for unit in units if len(unit) > 2 and unit[-1] == "s"}
-    n_bounds = sum(counts[cell] for cell, match in numbers.items() if match[2] in _BOUNDS)
+    units = {unit for _, unit in numbers.values()} - {""}
+    n_bounds = sum(counts[cell] for cell, (_, unit) in numbers.items() if unit in _BOUNDS)
     if not numbers or len(units) > 1 or 2 * n_bounds > n_cells or not (is_few or force):
         return None
-    decimal = ""
-    cells = pd.Series([match[3] for match in numbers.values()], dtype=object)
-    if to_numbers(cells) is None or is_scaled or any(_simplify(cell) != cell for cell in numbers):
-        decimal = detect_decimal(cells.to_frame()) or "."
-        if not all(_GROUPED[decimal].fullmatch(cell) for cell in cells):
+    decimal, plain = "", [number for number, _ in numbers.values()]
+    is_odd = any(not unit and number != cell for cell, (number, unit) in numbers.items())
+    if is_odd or to_numbers(pd.Series(plain, dtype=object)) is None:
+        decimal = detect_decimal([plain]) or "."
+        if not _are_numbers(plain, decimal):
             return None
     return NumberMarks("".join(units), decimal, words)
+
+
+def _split_number(cell: str) -> tuple[str, str] | None:
+    """Return the number in a cell and the unit or bound beside it; ``None`` for other text."""
+    match = _MARKED.fullmatch(_simplify(cell))
+    if match is None:
+        return None
+    sign, before, number, after = (part or "" for part in match.groups())
+    scale = _SCALES.get(after, "")
+    unit = before if scale else before + after
+    return f"{sign}{number}{scale}", unit.removesuffix("s") if len(unit) > 2 else unit
 
 
 def _simplify(cell: str) -> str:
@@ -283,18 +288,16 @@ def strip_marks(column: pd.Series, marks: NumberMarks) -> pd.Series:
     """Return a column with plain numbers; words become missing cells."""
     if not (_is_text(column) and any(dataclasses.astuple(marks))):
         return column
-    group = "," if marks.decimal == "." else "."
 
     def strip(cell: str) -> str:
         if cell in marks.words:
             return ""
-        plain = _simplify(cell).removesuffix(marks.unit).removeprefix(marks.unit).strip()
-        plain = plain.removesuffix(marks.unit[:-1]).strip() if len(marks.unit) > 2 else plain
-        plain = plain if marks.unit.isalpha() else plain.replace(marks.unit, "").replace(" ", "")
-        plain = plain[:-1] + _SCALES[plain[-1]] if plain[-1:] in _SCALES else plain
-        if marks.decimal and _GROUPED[marks.decimal].fullmatch(plain):
-            return plain.replace(group, "").replace(marks.decimal, ".")
-        return plain
+        number, unit = _split_number(cell) or ("", None)
+        if unit not in ("", marks.unit):
+            return cell
+        if marks.decimal and _GROUPED[marks.decimal].fullmatch(number):
+            return _to_plain(number, marks.decimal)
+        return number
 
     return pd.Series([strip(cell) for cell in strip_cells(column)], column.index, dtype=object)
 
@@ -326,51 +329,38 @@ def check_cells(where: str, name: str, column: pd.Series) -> None:
         )
 
 
-def detect_decimal(frame: pd.DataFrame) -> Literal[".", ","] | None:
-    """Detect the decimal mark of a table that was read with points; ``None`` if it is unclear.
+def detect_decimal(columns: Iterable[Sequence[str]]) -> str | None:
+    """Return the decimal mark by which more columns hold numbers only, ``None`` if both do.
 
-    ``1,5`` and ``1.234,5`` imply a comma; ``1,234.5``, ``1,234,567`` and columns of numbers with
-    fractions imply a point; ``61,333`` alone is ambiguous.
+    ``1,5`` and ``1.234,5`` are numbers with a comma, ``1,234.5`` and ``1.5`` with a point, and
+    ``61,333`` with both.
     """
-    columns = {name: _present_cells(frame[name]) for name in frame}
-    for cells in columns.values():
-        grouped = all(_GROUPED[","].fullmatch(cell) for cell in cells)
-        if grouped and any(_COMMA_IS_DECIMAL.fullmatch(cell) for cell in cells):
-            return ","
-    for name, cells in columns.items():
-        if any(_POINT_IS_DECIMAL.fullmatch(cell) for cell in cells):
-            return "."
-        if pd.api.types.is_float_dtype(frame[name].dtype):
-            known = frame[name].dropna()
-            if bool((known != np.floor(known)).any()):
-                return "."
-    return None
+    known = list(columns)
+    points, commas = (sum(_are_numbers(cells, mark) for cells in known) for mark in ".,")
+    return None if points == commas else "." if points > commas else ","
 
 
-def parse_grouped_numbers(
-    frame: pd.DataFrame, decimal: str, text: Collection[str]
-) -> tuple[pd.DataFrame, list[str]]:
-    """Convert text columns whose cells are numbers in groups of three digits to numbers.
+def _to_plain(number: str, decimal: str) -> str:
+    return number.replace("," if decimal == "." else ".", "").replace(decimal, ".")
 
-    Also returns the columns that could hold fractions, as ``61,054`` could.
-    """
-    group = "," if decimal == "." else "."
+
+def _are_numbers(cells: Sequence[str], decimal: str) -> bool:
+    return all(_GROUPED[decimal].fullmatch(cell) for cell in cells)
+
+
+def _have_marks(cells: Sequence[str], marks: str = ",.") -> bool:
+    return any(mark in cell for cell in cells for mark in marks)
+
+
+def parse_grouped_numbers(frame: pd.DataFrame, decimal: str, names: Iterable[str]) -> pd.DataFrame:
+    """Convert the columns of text whose cells are numbers in groups of digits to numbers."""
     changed: dict[str, pd.Series] = {}
-    doubtful: list[str] = []
-    for name in map(str, frame):
-        cells = [] if name in text else _present_cells(frame[name])
-        if _are_grouped(cells, decimal):
-            plain = frame[name].str.strip().str.replace(group, "").str.replace(decimal, ".")
-            changed[name] = pd.to_numeric(plain)
-            if all(decimal not in cell and cell.count(group) < 2 for cell in cells):
-                doubtful.append(name)
-    return frame.assign(**changed), doubtful
-
-
-def _are_grouped(cells: Sequence[str], decimal: str) -> bool:
-    """Whether all cells are numbers with this decimal mark, some with groups or a comma."""
-    has_marks = any("," in cell or (decimal == "," and "." in cell) for cell in cells)
-    return has_marks and all(_GROUPED[decimal].fullmatch(cell) for cell in cells)
+    for name in names:
+        cells = _present_cells(frame[name])
+        if _have_marks(cells) and _are_numbers(cells, decimal):
+            plain = [_to_plain(cell, decimal) for cell in strip_cells(frame[name])]
+            changed[name] = pd.to_numeric(pd.Series(plain, frame.index), errors="coerce")
+    return frame.assign(**changed)
 
 
 def detect_date_format(column: pd.Series, order: str | None = None) -> str | None:
@@ -451,9 +441,9 @@ def _present_cells(column: pd.Series) -> list[str]:
 COMPRESSED = (".gz", ".bz2", ".zip")
 DELIMITERS = (",", ";", "\t", "|")
 _RARE_DELIMITERS = (":", "^", "~", " ")
-_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})*\s*|0")
-_ZEROS = re.compile(r"(?<![^,;\t|:^~\"\s])0\d+(?![^,;\t|:^~\"\s])")
-_OTHER_FORMATS = {
+# Whole numbers that begin with 0; the pattern begins with it, too, as that is quicker to search
+_ZEROS = re.compile(r"0(?<![^,;\t|:^~\"\s]0)\d+(?![^,;\t|:^~\"\s])")
+_OTHER_FORMATS = {  # by the beginning of the file
     b"PK\3\4": "a workbook (.xlsx) or a .zip file",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls)",
     b"\x1f\x8b": "a compressed file (.gz)",
@@ -462,6 +452,8 @@ _OTHER_FORMATS = {
     b"%PDF": "a PDF",
     b"\x80": "a pickle",
     b"SQLite": "a database",
+    rb"\s*(?i:<!doctype|<html|<table|<\?xml)": "an HTML or XML page",
+    rb'\s*(\[\s*)?\{\s*"': "JSON",
 }
 MAX_LINE = 2**26
 MAX_COLUMNS = 1_000_000
@@ -509,7 +501,7 @@ def open_table(path: Path) -> Iterator[IO[bytes]]:
 
 
 def max_text_bytes(path: Path) -> int:
-    """Return to how many bytes a file may unpack: far more than its size is a bomb."""
+    """Return to how many bytes a file may unpack; a small one that unpacks to more is hostile."""
     if path.suffix.lower() not in COMPRESSED:
         return MAX_TEXT_BYTES
     return min(MAX_TEXT_BYTES, max(SMALL_BYTES, MAX_EXPANSION * path.stat().st_size))
@@ -524,58 +516,82 @@ def read_text_table(
     """Read the table of a text file; see :func:`glnn.data.table_files.read_frame`."""
     layout = _detect_layout(path, options)
     first = _read_first_cells(path, layout)
-    cells = (*[""] * layout.n_blank, *first, *[""] * layout.has_tail)
+    cells = (*[""] * layout.has_row_names, *first, *[""] * layout.has_tail)
     names = parse_column_names(path, cells) if header else tuple(map(str, range(len(cells))))
     text = set(select_text(names))
     markers = [*MISSING_MARKERS, *options.na]
 
-    def read(decimal: str, **more: Any) -> pd.DataFrame:
-        frame = _read_csv(
+    def read(decimal: str, dtype: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        return _read_csv(
             path,
-            skiprows=layout.n_titles,
-            sep=layout.delimiter,
-            encoding=layout.encoding,
+            layout,
             header=0 if header else None,
             names=list(names),
+            usecols=columns,
             index_col=False,
             na_values={name: markers for name in names if name not in text},
             decimal=decimal,
-            skipinitialspace=layout.is_padded,
-            **{"dtype": dict.fromkeys(text, "str"), **more},
+            dtype=dtype,
         )
-        return frame if more or not header else drop_stray_rows(frame, cells)
 
-    frame = read(options.decimal or ".")
-    decimal, unclear = options.decimal or detect_decimal(frame), list[str]()
-    floats = list(frame.select_dtypes("float").columns)
-    if layout.delimiter == ";" and options.decimal is None and floats and decimal == ".":
-        raw = read(".", dtype="str", usecols=floats)
-        if all(raw[name].dropna().str.fullmatch(_THOUSANDS).all() for name in floats):
-            decimal, unclear = ",", floats
-    if decimal is None and layout.delimiter == ";":  # as in Europe
-        others = [name for name in map(str, frame) if name not in text]
-        unclear = [name for name in others if _are_grouped(_present_cells(frame[name]), ".")]
-    decimal = decimal or ("," if unclear else ".")
-    if decimal == "," and options.decimal is None:
-        frame = read(",")
-    frame, grouped = parse_grouped_numbers(_unquote_formulas(frame), decimal, text)
+    def read_rows(decimal: str) -> pd.DataFrame:
+        frame = read(decimal, dict.fromkeys(text, "str"))
+        return drop_stray_rows(frame, cells) if header else frame
+
+    frame = read_rows(options.decimal or ".")
+    others = [name for name in map(str, frame) if name not in text]
+    decimal, unclear, raw = options.decimal, list[str](), frame
+    has_semicolons = layout.delimiter == ";"
+    if others and (layout.has_zeros or (has_semicolons and decimal is None)):
+        raw = read(".", "str", others).loc[frame.index]
+    if decimal is None:
+        known = raw if has_semicolons else frame
+        columns = {name: _number_cells(known[name]) for name in others}
+        decimal, unclear = _find_decimal(columns, has_semicolons=has_semicolons)
+        frame = read_rows(",") if decimal == "," else frame
     notes, renamed = [*layout.notes, *frame.attrs.get("notes", ())], frame.attrs.get("renamed", {})
-    if (grouped or unclear) and options.decimal is None:
+    if unclear:
         how = f"with {quote(decimal)} as the decimal mark"
-        listed = list_names(f"table: read numbers {how} in", grouped or unclear)
+        listed = list_names(f"table: read numbers {how} in", unclear)
         other = "," if decimal == "." else "."
         notes.append(f"{listed}; --set decimal={other} (decimal='{other}') changes that")
-    numeric = frame.select_dtypes("number").columns
-    if layout.has_zeros and len(numeric):
-        raw = read(".", dtype="str", usecols=numeric)
-        codes = [n for n in numeric if raw[n].str.fullmatch(r"\s*0\d+\s*").any()]
+    frame = parse_grouped_numbers(_unquote_formulas(frame), decimal, others)
+    if layout.has_zeros:
+        numeric = set(map(str, frame.select_dtypes("number"))) & set(others)
+        codes = [name for name in numeric if raw[name].str.fullmatch(r"\s*0\d+\s*").any()]
         frame = frame.assign(**{name: raw[name] for name in codes})
     if layout.is_padded:
-        texts = [name for name in map(str, frame) if _is_text(frame[name])]
-        frame = frame.assign(**{name: frame[name].str.strip() for name in texts})
+        for name in [name for name in frame if _is_text(frame[name])]:
+            frame[name] = frame[name].map(lambda c: c.strip() if isinstance(c, str) else c)
     frame = frame.rename(columns=renamed).reset_index(drop=True)
     frame.attrs["notes"] = notes
     return frame
+
+
+def _find_decimal(
+    columns: Mapping[str, Sequence[str]], *, has_semicolons: bool
+) -> tuple[str, list[str]]:
+    """Return the decimal mark of a table, and the columns that could also have the other one.
+
+    If no column shows it, the mark is a point, or as in Europe a comma in a table with semicolons.
+    """
+    decimal, marks = detect_decimal(columns.values()), ",." if has_semicolons else ","
+    if decimal is not None:
+        return decimal, []
+    unclear = [
+        name
+        for name, cells in columns.items()
+        if _have_marks(cells, marks) and _are_numbers(cells, ".") and _are_numbers(cells, ",")
+    ]
+    return "," if unclear and has_semicolons else ".", unclear
+
+
+def _number_cells(column: pd.Series) -> list[str]:
+    """Return the cells of a column of text; those of a column of fractions have a point."""
+    if not pd.api.types.is_float_dtype(column.dtype):
+        return _present_cells(column)
+    known = column.dropna()
+    return ["0.5"] if bool((known != np.floor(known)).any()) else []
 
 
 def _unquote_formulas(frame: pd.DataFrame) -> pd.DataFrame:
@@ -601,21 +617,26 @@ def drop_stray_rows(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     renamed, first = dict[str, str](), [""]
     if len(frame) > 1:
         first = [plain_text(cell).strip() for cell in frame.iloc[0]]
-    second = _find_second_names(frame, first)
-    if second or (any(first) and all(re.fullmatch("[-:=+ ]*", cell) for cell in first)):
+    is_rule = any(first) and all(re.fullmatch("[-:=+ ]*", cell) for cell in first)
+    second = [] if is_rule else _find_second_names(frame, first)
+    if second or is_rule:
         start = "table: the row below the column names is not data:"
         notes.append(list_names(start, [cell for cell in first if cell]))
-        above, columns, frame = "", list(map(str, frame)), frame.iloc[1:]
-        for k in second if any(not names[k].strip() for k in second) else ():  # merged cells
-            above = columns[k] if names[k].strip() else above
-            renamed[columns[k]] = f"{above} {first[k]}".strip()
+        columns, frame = list(map(str, frame)), frame.iloc[1:]
+        if any(not names[k].strip() for k in second):  # below merged cells
+            above, joined = "", list(columns)
+            for k in second:
+                above = columns[k] if names[k].strip() else above
+                joined[k] = f"{above} {first[k]}".strip()
+            unique = zip(columns, _make_unique(joined))
+            renamed = {column: name for column, name in unique if column != name}
     while len(frame) > 2 and frame.shape[1] > 2 and (stray := _describe_last_row(frame)):
         frame = frame.iloc[:-1]
         notes.append(f"table: left out the last row, {stray}")
     blank = [one for cell, one in zip(names, map(str, frame)) if not cell.strip() and one != "id"]
     cells = dict(zip(map(str, frame), names))
     frame = frame.drop(columns=[one for one in blank if frame[one].isna().all()])
-    notes += describe_names(cells, frame.drop(columns=list(renamed)))
+    notes += describe_names(cells, frame.drop(columns=list(renamed), errors="ignore"))
     frame.attrs |= {"notes": notes, "renamed": renamed}
     return frame
 
@@ -623,15 +644,11 @@ def drop_stray_rows(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 def _drop_empty_and_repeated(
     frame: pd.DataFrame, names: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    notes, empty = [], np.ones(len(frame), dtype=bool)
-    for _, column in frame.items():
-        empty &= (column.isna() | (column == "")).to_numpy()
-        if not empty.any():
-            break
+    notes, empty = [], (frame.isna() | (frame == "")).all(axis=1)
     if empty.any():
         frame = frame[~empty]
         notes.append(f"table: left out empty rows: {empty.sum():,}")
-    if len(frame) and all(_is_text(frame[name]) for name in frame):
+    if all(_is_text(frame[name]) for name in frame):
         alike = np.flatnonzero((frame.iloc[:, 0] == names[0]).to_numpy()).tolist()
         repeats = [k for k in alike if [*map(plain_text, frame.iloc[k])] == list(names)]
         if repeats:
@@ -676,40 +693,6 @@ def _describe_last_row(frame: pd.DataFrame) -> str:
     return f"a remark: {quote(first)}" if is_remark and not above.str.contains(" ").any() else ""
 
 
-def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
-    """Read CSV text with pandas; a line with too many cells is an error, not a warning."""
-    with open_table(path) as file, wrap_parse_errors(path, "CSV"), warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        try:
-            frame: pd.DataFrame = pd.read_csv(
-                file, keep_default_na=False, low_memory=False, **options
-            )
-            return frame
-        except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
-            if isinstance(error, pd.errors.ParserError) and "Expected" not in str(error):
-                raise
-            raise DataFormatError(
-                f"{quote_path(path)} must have at most as many cells in a line as in the first, "
-                f"got more{_find_long_line(path, options)}. Quote cells that hold delimiters."
-            ) from None
-        except pd.errors.EmptyDataError:
-            raise DataFormatError(
-                f"{quote_path(path)} must begin with a line of column names, got nothing."
-            ) from None
-
-
-def _find_long_line(path: Path, options: Mapping[str, Any]) -> str:
-    """Return where the first line with more cells than column names is."""
-    with open_table(path) as file, io.TextIOWrapper(file, options["encoding"], newline="") as text:
-        lines = csv.reader(text, delimiter=options["sep"])
-        long = (
-            f": {len(line)} instead of {len(options['names'])} in line {lines.line_num}"
-            for line in lines
-            if len(line) > len(options["names"])
-        )
-        return next(long, "")
-
-
 @dataclass(frozen=True)
 class _Layout:
     """How the text of a table is stored."""
@@ -719,20 +702,61 @@ class _Layout:
     has_zeros: bool  # whether some cell is a whole number that begins with 0
     notes: tuple[str, ...] = ()
     n_titles: int = 0  # lines above the column names
-    n_blank: int = 0  # columns without a name before the first one, as R writes row names
+    has_row_names: bool = False  # before the first column, without a name, as R writes them
     has_tail: bool = False  # whether all lines but the first end with a delimiter
     is_padded: bool = False  # whether a blank follows each delimiter
+
+
+@contextlib.contextmanager
+def _open_text(path: Path, layout: _Layout) -> Iterator[IO[str]]:
+    with open_table(path) as file, wrap_parse_errors(path, "CSV"):
+        yield io.TextIOWrapper(file, layout.encoding, newline="")
+
+
+def _read_csv(path: Path, layout: _Layout, **options: Any) -> pd.DataFrame:
+    """Read CSV text with pandas; a line with too many cells is an error, not a warning."""
+    with _open_text(path, layout) as text, warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        lines = csv.reader(text, delimiter=layout.delimiter)
+        for _ in range(layout.n_titles):  # skiprows of pandas miscounts blank lines that end in \r
+            next(lines)
+        try:
+            frame: pd.DataFrame = pd.read_csv(
+                text,
+                sep=layout.delimiter,
+                skipinitialspace=layout.is_padded,
+                keep_default_na=False,
+                low_memory=False,
+                **options,
+            )
+            return frame
+        except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+            if isinstance(error, pd.errors.ParserError) and "Expected" not in str(error):
+                raise
+            where = _find_long_line(path, layout, options["names"])
+            raise DataFormatError(
+                f"{quote_path(path)} must have at most as many cells in a line as in the first, "
+                f"got more{where}. Quote cells that hold delimiters."
+            ) from None
+        except pd.errors.EmptyDataError:
+            raise DataFormatError(
+                f"{quote_path(path)} must begin with a line of column names, got nothing."
+            ) from None
+
+
+def _find_long_line(path: Path, layout: _Layout, names: Sequence[str]) -> str:
+    """Return where the first line with more cells than column names is."""
+    with _open_text(path, layout) as text:
+        lines = csv.reader(text, delimiter=layout.delimiter)
+        n_cells = next((len(line) for line in lines if len(line) > len(names)), None)
+        return f": {n_cells} instead of {len(names)} in line {lines.line_num}" if n_cells else ""
 
 
 def _detect_layout(path: Path, options: TableOptions) -> _Layout:
     """Return the layout, after a scan that refuses undecodable bytes and huge lines."""
     with open_table(path) as file:
         start = file.read(_BLOCK)
-    other = next((what for mark, what in _OTHER_FORMATS.items() if start.startswith(mark)), None)
-    if re.match(rb"\s*<(!doctype|html|table|\?xml)", start, re.IGNORECASE):
-        other = "an HTML or XML page"
-    elif re.match(rb'\s*(\[\s*)?\{\s*"', start):
-        other = "JSON"
+    other = next((what for mark, what in _OTHER_FORMATS.items() if re.match(mark, start)), None)
     if other is not None:
         raise DataFormatError(
             f"{quote_path(path)} must be a text file, such as CSV, got {other}. Give the file the "
@@ -745,13 +769,11 @@ def _detect_layout(path: Path, options: TableOptions) -> _Layout:
     encoding, notes = options.encoding or next(marked, guess), tuple[str, ...]()
     try:
         sample, has_zeros = _scan_text(path, encoding)
-    except DataFormatError as error:
+    except DataFormatError:
         if options.encoding is not None or encoding != "utf-8" or b"\0" in start:
             raise
-        try:
-            sample, has_zeros = _scan_text(path, encoding := "cp1252")
-        except DataFormatError:
-            raise error from None
+        encoding = "cp1252"
+        sample, has_zeros = _scan_text(path, encoding)
         notes = ("table: not UTF-8, read as cp1252; --set encoding=NAME names another",)
     return _detect_columns(path, options, sample, _Layout(",", encoding, has_zeros, notes))
 
@@ -777,12 +799,11 @@ def _detect_columns(path: Path, options: TableOptions, sample: str, layout: _Lay
             f"option delimiter says, got {quote(likely)}. Leave the option out."
         )
     counts = [line.count(found) for line in lines]
-    widths = [line.count(found) + 1 - line.endswith(found) for line in lines]
-    has_tail = len(lines) > 1 and all(line.endswith(found) for line in lines[1:])
-    has_tail &= len(set(widths)) == 1 and not lines[0].endswith(found)
-    has_rownames = len({line.split(found)[0] for line in lines}) == len(lines) and not has_tail
-    has_rownames &= len(lines) > 2 and {*counts[1:]} == {counts[0] + 1}
-    if has_rownames:
+    is_short = len(lines) > 1 and {*counts[1:]} == {counts[0] + 1}  # the line of names
+    has_tail = is_short and all(line.endswith(found) for line in lines[1:])
+    first_cells = {line.split(found)[0] for line in lines}
+    has_row_names = is_short and not has_tail and len(first_cells) == len(lines) > 2
+    if has_row_names:
         notes += ("table: the first column has no name; its cells are read as ids",)
     cut = [line for line in all_lines[n_titles:-1] if 0 < line.count(found) < counts[0]]
     if cut and counts[0] in counts[1:]:
@@ -791,8 +812,15 @@ def _detect_columns(path: Path, options: TableOptions, sample: str, layout: _Lay
     filled = [f"{line} " for line in lines if re.search(r"\w", line)]
     is_padded = found in "".join(filled) and found != " "
     is_padded &= all(line.count(f"{found} ") == line.count(found) for line in filled)
-    how: Any = {"n_blank": int(has_rownames), "has_tail": has_tail, "is_padded": is_padded}
-    return dataclasses.replace(layout, delimiter=found, notes=notes, n_titles=n_titles, **how)
+    return dataclasses.replace(
+        layout,
+        delimiter=found,
+        notes=notes,
+        n_titles=n_titles,
+        has_row_names=has_row_names,
+        has_tail=has_tail,
+        is_padded=is_padded,
+    )
 
 
 def count_title_rows(rows: Sequence[Sequence[str]]) -> int:
@@ -868,9 +896,8 @@ def read_first_line(path: Path, options: TableOptions) -> tuple[str, ...]:
 
 
 def _read_first_cells(path: Path, layout: _Layout) -> tuple[str, ...]:
-    how: Any = {"sep": layout.delimiter, "encoding": layout.encoding, "header": None}
-    how |= {"skiprows": layout.n_titles, "skipinitialspace": layout.is_padded}
-    row = map(plain_text, _read_csv(path, nrows=1, dtype="str", **how).iloc[0])
+    frame = _read_csv(path, layout, nrows=1, dtype="str", header=None)
+    row = map(plain_text, frame.iloc[0])
     cells = tuple(cell.strip() if layout.is_padded else cell for cell in row)
     if len(cells) > MAX_COLUMNS:
         raise DataFormatError(
@@ -895,12 +922,19 @@ def parse_column_names(path: Path, cells: Sequence[object]) -> tuple[str, ...]:
         )
     for place in blank:
         names[place] = f"column {place + 1}"
-    seen: Counter[str] = Counter()
-    for place, name in enumerate(names):
-        seen[name] += 1
-        while names[place] in names[:place]:
-            names[place], seen[name] = f"{name}.{seen[name]}", seen[name] + 1
-    return tuple(names)
+    return tuple(_make_unique(names))
+
+
+def _make_unique(names: Iterable[str]) -> list[str]:
+    """Return the names, with a number behind those that occur again."""
+    found: dict[str, int] = {}  # each name, and the last number that was added to it
+    for name in names:
+        unique = name
+        while unique in found:
+            found[name] += 1
+            unique = f"{name}.{found[name]}"
+        found[unique] = 1
+    return list(found)
 
 
 def describe_names(cells: Mapping[str, str], frame: pd.DataFrame) -> Iterator[str]:

@@ -68,12 +68,44 @@ def _holds_names(name: str, cells: Any, options: TableOptions, *, needs_ids: boo
 
     If another file refers to ids, any cells serve that are no plain numbers.
     """
-    if not is_unique(cells) or max(map(len, texts := to_text(cells)), default=0) > _MAX_ID:
+    texts = to_text(cells)
+    if not is_unique(cells) or max(map(len, texts), default=0) > _MAX_ID:
         return False
     if needs_ids:
         return any(re.fullmatch(r"0\d+|.*[^\d.,+-].*", cell) for cell in texts)
     is_guessed = options.encode == "auto" and not options.features and name not in options.kinds
     return is_guessed and fit_column("", cells, name, options).kind == "left out"
+
+
+def _choose_ids(
+    where: str, names: Sequence[str], column: Column, options: TableOptions, *, needs_ids: bool
+) -> tuple[str | None, list[str], list[str]]:
+    """Return the column of ids if any, columns to leave out as their ids repeat, and notes."""
+    wanted = find_column(where, names, options.id_column, None, "the id column")
+    if wanted is not None:
+        return wanted, [], []
+    label = options.label_column if options.label_column != "id" else None  # refused later
+    others = (label, options.group_column, options.time_column)
+    like_ids = [name for name in names if is_named_like_id(name) and name not in others]
+    distinct = [name for name in like_ids if is_unique(column(name))]
+    first = names[0]
+    can_be_id = not like_ids and first not in (*others, "label", "split")
+    if can_be_id and _holds_names(first, column(first), options, needs_ids=needs_ids):
+        distinct = [first]
+    if "id" in distinct:
+        return "id", [], []
+    if distinct:
+        note = f"ids: taken from the column {quote(distinct[0])}; --id names another"
+        return distinct[0], [], [note]
+    if "id" not in like_ids:
+        return None, [], []
+    if needs_ids:
+        index_ids(to_text(column("id")), where)  # raises an error that names an id
+    note = (
+        "ids: 'id' is not different in every row, so rows are numbered; --group id hides the "
+        "labels of equal ids together"
+    )
+    return None, ["id"], [note]
 
 
 def plan_columns(
@@ -90,28 +122,7 @@ def plan_columns(
     ``where`` names the table in messages; ``own_labels`` is ``False`` if the labels come from
     another file; ``needs_ids`` says that another file refers to ids.
     """
-    others = [options.label_column, options.group_column, options.time_column]
-    others = others if options.label_column != "id" else others[1:]
-    like_ids = [n for n in names if is_named_like_id(n) and n not in others]
-    id_column = find_column(where, names, options.id_column, None, "the id column")
-    notes = []
-    if id_column is None:
-        whole = sorted((n for n in like_ids if is_unique(column(n))), key=lambda n: n != "id")
-        id_column = next(iter(whole), None)
-        can_be_id = not like_ids and names[0] not in (*others, "label", "split")
-        if id_column is None and can_be_id:
-            is_id = _holds_names(names[0], column(names[0]), options, needs_ids=needs_ids)
-            id_column = names[0] if is_id else None
-        if id_column not in (None, "id"):
-            notes.append(f"ids: taken from the column {quote(id_column)}; --id names another")
-    repeated = [n for n in like_ids if n == "id" and id_column is None]
-    if repeated and needs_ids:
-        index_ids(to_text(column("id")), where)  # raises an error that names an id
-    if repeated:
-        notes.append(
-            "ids: 'id' is not different in every row, so rows are numbered; --group id hides the "
-            "labels of equal ids together"
-        )
+    id_column, repeated, notes = _choose_ids(where, names, column, options, needs_ids=needs_ids)
     wanted = options.label_column if own_labels else None
     label = find_column(where, names, wanted, "label", "the label column")
     if not own_labels and (label is not None or options.label_column in names):
@@ -141,10 +152,10 @@ def plan_columns(
             "holds ids, labels, the split or groups. Leave it out."
         )
     if not features:
-        only = "; --set delimiter names another character between columns" * (len(names) == 1)
+        advice = " --set delimiter names another character between columns."
         raise DataFormatError(
             f"{where} must have at least one feature column, got none."
-            f"{list_columns(names)[:-1]}{only}."
+            f"{list_columns(names)}{advice if len(names) == 1 else ''}"
         )
     return ColumnPlan(id_column, label, split, features, tuple(notes), group, time)
 
@@ -278,7 +289,8 @@ def build_table_data(
     beside = options.replace(sheet=None)  # a sheet of the features
     if labels_path is not None:
         texts, unknown = _read_labels(Path(labels_path), index, beside)
-        more += [f"labels: left out {describe_unknown(unknown)}"] * bool(unknown)
+        if unknown:
+            more.append(f"labels: left out {describe_unknown(unknown)}")
     if graph_path is not None:
         graph, edge_report = read_edges(graph_path, index, beside)
         graph = None if options.needs_label and not graph.nnz else graph
@@ -447,8 +459,7 @@ def _read_labels(
     plain = ((text, unescape_formula(text)) for text in to_text(frame[id_column]))
     texts = [other if other in index else text for text, other in plain]
     rows, unknown = match_ids(texts, index)
-    ids = [text if row < 0 else row for row, text in zip(rows.tolist(), texts)]
-    is_again = pd.Series(ids, dtype=object).duplicated().to_numpy()
+    is_again = (rows >= 0) & pd.Series(rows).duplicated().to_numpy()
     if is_again.any():
         raise DataFormatError(f"{where} must label {quote(texts[is_again.argmax()])} once.")
     refuse_unknown(path, unknown, options.on_unknown, index)
