@@ -164,6 +164,15 @@ def check_weights(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
     return matrix
 
 
+def is_symmetric(matrix: sp.csr_matrix) -> bool:
+    """Return whether a square CSR matrix with sorted and distinct columns is symmetric."""
+    flipped = sp.csr_matrix(matrix.T)
+    parts = (
+        (getattr(m, part) for m in (matrix, flipped)) for part in ("indptr", "indices", "data")
+    )
+    return all(np.array_equal(*pair) for pair in parts)
+
+
 def check_indices(name: str, indices: Any, n_nodes: int) -> np.ndarray:
     """Return distinct node numbers from a boolean mask of length ``n_nodes`` or a list of ids."""
     array = check_array(name, indices)

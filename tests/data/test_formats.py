@@ -114,6 +114,15 @@ def test_what_is_no_graph_or_no_format_is_refused(tmp_path, graph, name, message
     assert list(tmp_path.iterdir()) == []
 
 
+def test_ids_are_kept_where_their_column_is_called_as_another_one(tmp_path):
+    table = np.array([[0.25, 0.75]])
+    write_predictions(
+        tmp_path / "p.csv", ["a7"], ["yes"], table, ["no", "yes"], id_name="predicted"
+    )
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines == ["id,predicted,probability,p(no),p(yes)", "a7,yes,0.75,0.25,0.75"]
+
+
 def test_predictions_carry_id_label_and_probability(tmp_path):
     table = np.array([[0.25, 0.75], [0.9, 0.1]])
     write_predictions(tmp_path / "p.csv", IDS[:2], ["yes", "no"], table, ["no", "yes"])

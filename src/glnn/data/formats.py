@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from glnn._utils import check_choice, did_you_mean
+from glnn._utils import check_choice, did_you_mean, is_symmetric
 from glnn.data.datasets import DATASETS, load_dataset, read_folder
 from glnn.data.edges import SOURCE_NAMES, TARGET_NAMES, read_edge_list
 from glnn.data.files import quote
@@ -225,7 +225,7 @@ def write_graph(adjacency: Any, path: str | Path, ids: Any = None) -> None:
     graph = sp.csr_matrix(adjacency, copy=True)
     graph.sum_duplicates()
     graph.eliminate_zeros()
-    if not np.isfinite(graph.data).all() or not are_equal(graph, sp.csr_matrix(graph.T)):
+    if not np.isfinite(graph.data).all() or not is_symmetric(graph):
         raise InputError(
             "adjacency must be finite and symmetric, got a graph that is not. "
             "Make it undirected with graph.maximum(graph.T)."
@@ -256,8 +256,8 @@ def write_predictions(
     ``probabilities`` are nodes x ``classes``; ``ids`` are names, or ``None`` for numbers. ``given``
     is the known label of each node, empty if it has none; ``held_out`` says ``yes`` or ``no``
     whether a labelled node was predicted without its own label; ``id_name`` is the name of the
-    first column. ``spreadsheet_safe`` puts an
-    apostrophe before text that a spreadsheet would take for a formula.
+    first column, ``id`` if another column has that name. ``spreadsheet_safe`` puts an apostrophe
+    before text that a spreadsheet would take for a formula.
     """
     table = np.asarray(probabilities, dtype=np.float64)
     names = [str(name) for name in np.asarray(classes).tolist()]
@@ -272,7 +272,7 @@ def write_predictions(
     unknown = next((label for label in chosen if label not in column_of), None)
     if unknown is not None:
         raise InputError(f"labels must be among classes, got {quote(unknown)}.")
-    frame = pd.DataFrame({id_name: nodes})
+    frame = pd.DataFrame(index=range(len(chosen)))
     if given is not None:
         frame["given_label"] = list(given)
     frame["predicted"] = chosen
@@ -280,6 +280,7 @@ def write_predictions(
     frame[[f"p({name})" for name in names]] = table
     if held_out is not None:
         frame["held_out"] = list(held_out)
+    frame.insert(0, "id" if id_name in frame else id_name, nodes)
     frame = frame.map(lambda cell: f"{cell:.6g}" if isinstance(cell, float) else cell)
     if spreadsheet_safe:
         frame = frame.map(escape_formula).rename(columns=escape_formula)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._utils import check_array, check_choice, check_features, check_indices
+from glnn._utils import check_array, check_choice, check_features, check_indices, is_symmetric
 from glnn.data.files import one_line, quote
 from glnn.exceptions import DataFormatError, InputError
 
@@ -94,7 +94,7 @@ def check_adjacency(graph: Any, n_nodes: int) -> sp.csr_matrix:
         raise InputError(
             "graph must have an empty diagonal, got self loops. Remove them with graph.setdiag(0)."
         )
-    if not are_equal(matrix, sp.csr_matrix(matrix.T)):  # both are canonical
+    if not is_symmetric(matrix):
         raise InputError(
             "graph must be symmetric, got one-way edges. "
             "Make it undirected with graph.maximum(graph.T)."

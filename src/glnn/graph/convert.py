@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from glnn._utils import check_array, check_weights
+from glnn._utils import check_array, check_weights, is_symmetric
 from glnn.exceptions import GraphWarning, InputError
 from glnn.graph.operators import drop_loops
 
@@ -95,10 +95,9 @@ def _from_matrix(matrix: sp.csr_matrix, n_nodes: int) -> sp.csr_matrix:
             f"shape {matrix.shape}. An edge list must have two rows or two columns."
         )
     matrix = check_weights("graph", matrix)
-    n_asymmetric = (matrix != matrix.T).nnz
-    if n_asymmetric:
+    if not is_symmetric(matrix):
         _warn(
-            f"graph is not symmetric in {n_asymmetric} entries; "
+            f"graph is not symmetric in {(matrix != matrix.T).nnz} entries; "
             "the larger of a_ij and a_ji is used for both."
         )
         matrix = sp.csr_matrix(matrix.maximum(matrix.T))
