@@ -52,6 +52,20 @@ def test_table_options_need_a_table(tmp_path, name, option, choice, monkeypatch)
         _ = Source(name, options=TableOptions(**choice)).data
 
 
+@pytest.mark.parametrize(
+    ("option", "choice"),
+    [
+        ("--as", {"kinds": {"zip": "category"}}),
+        ("--na", {"na": ["?"]}),
+        ("--sheet", {"sheet": "2"}),
+        ("--source", {"source_column": "from"}),
+    ],
+)
+def test_a_data_set_with_a_name_takes_no_option_of_a_file(option, choice):
+    with pytest.raises(InputError, match=f"{option} must come with a table"):
+        _ = Source("digits", options=TableOptions(**choice)).data
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".edges"])
 def test_a_list_of_edges_takes_labels_by_id(tmp_path, suffix):
     mark = "," if suffix == ".csv" else " "

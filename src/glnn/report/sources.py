@@ -189,6 +189,10 @@ class Source:
         if is_set or not path.is_file() or not is_edge_list(path, self.options):
             given |= {"--labels": self.labels, "--id": self.options.id_column}
             given["--label"] = self.options.label_column
+        if is_set:
+            given |= {"--as": self.options.kinds, "--na": self.options.na}
+            given |= {"--sheet": self.options.sheet, "--source": self.options.source_column}
+            given |= {"--target": self.options.target_column, "--weight": self.options.weight_column}
         option = next((name for name, value in given.items() if value), None)
         if option is not None and (is_set or path.exists()):
             raise InputError(
