@@ -178,21 +178,20 @@ class Source:
         return f"{quote_path(Path(self.name))} has no column named 'label'. {asked}"
 
     def _check_table_options(self) -> None:
+        own, path, is_set = self.options, Path(self.name), self.name in DATASETS
         given = {
             "--graph": None if self.no_graph else self.graph,
-            "--group": self.options.group_column,
-            "--time": self.options.time_column,
-            "--features": self.options.features,
-            "--drop": self.options.drop,
+            "--group": own.group_column,
+            "--time": own.time_column,
+            "--features": own.features,
+            "--drop": own.drop,
         }
-        path, is_set = Path(self.name), self.name in DATASETS
-        if is_set or not path.is_file() or not is_edge_list(path, self.options):
-            given |= {"--labels": self.labels, "--id": self.options.id_column}
-            given["--label"] = self.options.label_column
+        if is_set or not path.is_file() or not is_edge_list(path, own):
+            given |= {"--labels": self.labels, "--id": own.id_column, "--label": own.label_column}
         if is_set:
-            given |= {"--as": self.options.kinds, "--na": self.options.na}
-            given |= {"--sheet": self.options.sheet, "--source": self.options.source_column}
-            given |= {"--target": self.options.target_column, "--weight": self.options.weight_column}
+            given |= {"--as": own.kinds, "--na": own.na, "--sheet": own.sheet}
+            given |= {"--source": own.source_column, "--target": own.target_column}
+            given["--weight"] = own.weight_column
         option = next((name for name, value in given.items() if value), None)
         if option is not None and (is_set or path.exists()):
             raise InputError(
