@@ -191,7 +191,7 @@ class RowTask(RampedTask):
         if size and n_rows > self._n_labels:  # unlabelled rows, with those of validation nodes
             how: Any = {"generator": self._noise, "device": picked.device}
             rows = torch.cat([picked, torch.randint(self._n_labels, n_rows, (size,), **how)])
-        return self._pool[rows], known.classes[picked], weights
+        return self._pool.index_select(0, rows), known.classes[picked], weights
 
     def _draw_labels(self) -> Tensor:
         """Draw labelled rows without replacement; return all of them if they are few."""

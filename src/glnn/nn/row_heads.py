@@ -145,7 +145,7 @@ class LinearNet(nn.Module):
         for_columns = (flat @ self.weight).view(-1, *normalized.shape)
         if mask is not None:
             for_columns.mul_(mask)
-        summed = for_columns.sum(0)
+        summed = for_columns[0] + for_columns[1] if len(for_columns) == 2 else for_columns.sum(0)
         self.norm.scale.grad, self.norm.shift.grad = (summed * normalized).sum(0), summed.sum(0)
         self.weight.grad, self.bias.grad = flat.T @ masked, flat.sum(0)
 
