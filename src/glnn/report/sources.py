@@ -179,7 +179,7 @@ class Source:
 
     def _check_table_options(self) -> None:
         own, path, is_set = self.options, Path(self.name), self.name in DATASETS
-        given = {
+        given: dict[str, Any] = {
             "--graph": None if self.no_graph else self.graph,
             "--group": own.group_column,
             "--time": own.time_column,
