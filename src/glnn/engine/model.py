@@ -30,7 +30,7 @@ from glnn.graph.operators import (
 )
 from glnn.graph.pairs import SparseAdjacency
 from glnn.graph.prior import inverse_sqrt, normalize_adjacency
-from glnn.graph.rows import mix_bits, to_dense_array
+from glnn.graph.rows import to_dense_array
 from glnn.nn.features import Features
 from glnn.nn.row_heads import RowNet
 from glnn.solver import NewRowProblem
@@ -122,10 +122,18 @@ def digest_rows(features: Any) -> np.ndarray:
     if sp.issparse(features):
         csr = sp.csr_matrix(features, copy=not features.has_canonical_format)
         csr.sum_duplicates()
-        return np.asarray(mix_bits(csr) @ vectors).view(np.int64)
+        parts = (_mix_bits(csr.data), csr.indices, csr.indptr)
+        return np.asarray(sp.csr_matrix(parts, shape=csr.shape) @ vectors).view(np.int64)
     starts = range(0, max(1, len(features)), _BLOCK_ROWS)
-    blocks = [mix_bits(features[k : k + _BLOCK_ROWS]) @ vectors for k in starts]
+    blocks = [_mix_bits(features[k : k + _BLOCK_ROWS]) @ vectors for k in starts]
     return np.concatenate(blocks).view(np.int64)
+
+
+def _mix_bits(values: np.ndarray) -> np.ndarray:
+    """Return the bits of numbers in double precision, spread over 64 bits; zero stays zero."""
+    bits = (np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64)  # no -0.0
+    bits = bits * np.uint64(0xBF58476D1CE4E5B9)
+    return np.asarray(bits ^ (bits >> np.uint64(32)))
 
 
 def lookup_training_rows(

@@ -382,18 +382,6 @@ def as_row_matrix(
     return rows if dtype is None else rows.to(dtype)
 
 
-def mix_bits(matrix: Any) -> Any:
-    """Return the bits of each entry in double precision, spread over 64 bits; zero stays zero.
-
-    So a product with random integers, modulo 2**64, is a digest of the entries.
-    """
-    if sp.issparse(matrix):
-        return sp.csr_matrix((mix_bits(matrix.data), matrix.indices, matrix.indptr), matrix.shape)
-    bits = (np.ascontiguousarray(matrix, dtype=np.float64) + 0.0).view(np.uint64)  # no -0.0
-    bits = bits * np.uint64(0xBF58476D1CE4E5B9)
-    return bits ^ (bits >> np.uint64(32))
-
-
 def to_dense_array(matrix: Any) -> np.ndarray:
     """Return a dense or sparse matrix as an array, which may share its memory: do not write to it.
 
