@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 pytest.importorskip("optuna")
 
@@ -100,6 +101,11 @@ def test_the_fit_has_the_best_parameters(clouds):
     np.testing.assert_array_equal(tuned.label_distributions_, plain.label_distributions_)
     np.testing.assert_array_equal(tuned.predict(x), plain.predict(x))
     np.testing.assert_array_equal(tuned.predict_proba(x), plain.predict_proba(x))
+
+
+def test_a_search_predicts_nothing_before_it_is_fitted():
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        TunedClassifier().predict(None)
 
 
 def test_what_is_searched_are_parameters_of_the_estimator():

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from glnn._utils import check_choice, check_integer, import_optional
 from glnn.data.arguments import as_fit_arguments
@@ -127,10 +128,12 @@ class TunedClassifier(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any, links: Any = None) -> np.ndarray:
         """Return the most probable label of each row."""
+        check_is_fitted(self)
         return np.asarray(self.best_estimator_.predict(X, links))
 
     def predict_proba(self, X: Any, links: Any = None) -> np.ndarray:
         """Return class probabilities of training rows or new rows."""
+        check_is_fitted(self)
         return np.asarray(self.best_estimator_.predict_proba(X, links))
 
     def search(self, X: Any, y: Any, graph: Any = None, validation: Any = None) -> Trials:

@@ -212,7 +212,7 @@ def test_weights_of_labels_have_mean_one_and_their_class_its_mean():
 
 def test_the_loss_is_cross_entropy_and_every_term_of_the_paper_down_to_every_entry(blocks):
     features, graph, classes = blocks
-    settings = GraphSettings(weights=Weights.paper(0.01), reading="frobenius")
+    settings = GraphSettings(weights=Weights(smoothness=0.01), reading="frobenius")
     objective = LiteralTask.build_objective(features, graph, settings, "cpu")
     labels = Labels(np.arange(6), classes[:6], 60, 2)
     noise = {"init": make_generator(0), "noise": make_generator(1)}

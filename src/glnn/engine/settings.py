@@ -363,14 +363,14 @@ _DEFAULT = FitSettings(
     seeks_structure=True,
     correction=0.25,
 )
-_PAPER_GRAPH = GraphSettings(weights=Weights.paper(1.0), signal="idf", task_weight=1.0, n_rounds=3)
+_PAPER_GRAPH = GraphSettings(weights=Weights(), signal="idf", task_weight=1.0, n_rounds=3)
 _PAPER_ALONE = dataclasses.replace(_WITHOUT_PRIOR, signal="idf", task_weight=1.0)
 _PAPER = FitSettings(
     preset="paper",
     tracks=(Track(name="learned", head=HeadSettings(), graph=_PAPER_GRAPH),),
     no_graph=(Track(name="features", head=HeadSettings(), graph=_PAPER_ALONE, sees_graph=False),),
 )
-_LITERAL_GRAPH = GraphSettings(weights=Weights.paper(0.01), reading="frobenius")
+_LITERAL_GRAPH = GraphSettings(weights=Weights(smoothness=0.01), reading="frobenius")
 _LITERAL_GIVEN = dataclasses.replace(_LITERAL_GRAPH, prior="binary")
 _LITERAL = FitSettings(
     preset="literal",

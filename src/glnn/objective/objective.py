@@ -52,18 +52,9 @@ class Weights:
             check_number(f"weights.{field.name}", getattr(self, field.name), low=0)
 
     @classmethod
-    def paper(cls, smoothness: float = 1.0) -> "Weights":
-        r"""Return the paper's weights, with :math:`\lambda_0` as its table 2 varies it."""
-        return cls(smoothness=smoothness)
-
-    @classmethod
     def without_prior(cls) -> "Weights":
         """Return weights for data without a given graph and signal rows of norm one."""
         return cls(smoothness=1.0, sparsity=0.1, row_sums=1.0, closeness=0.0, ridge=0.5)
-
-    def replace(self, **changes: float) -> "Weights":
-        """Return a copy with some weights changed."""
-        return dataclasses.replace(self, **changes)
 
 
 # Interpretations of the graph Laplacian regulariser for more than one signal

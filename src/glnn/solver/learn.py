@@ -244,7 +244,7 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
     weights, target = request.weights, request.n_neighbors
     if weights is None and given is None:
         weights, target = Weights.without_prior(), target or _DEFAULT_NEIGHBORS
-    weights = weights or Weights.paper()
+    weights = weights or Weights()
     terms: Any = request.terms
     if request.task is not None:
         both = (request.task, request.task[::-1])
@@ -263,7 +263,7 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
         solved = solve_problem(problem, WorkingProblem.of(problem, pairs))
     else:
         sparsity, solved, notes = solve_for_degree(problem, pairs, target, prior_pairs)
-        weights = weights.replace(sparsity=sparsity)
+        weights = dataclasses.replace(weights, sparsity=sparsity)
         problem = problem.with_degree_weight(sparsity)
     adjacency = solved.pairs.to_scipy(solved.values)
     certificate = certify(problem, adjacency)
