@@ -220,8 +220,7 @@ class Rounds:
         while True:
             progress = self._run_part(progress, save)
             if progress.part == self._last:
-                # on few labels threads cost more than they save
-                with limit_threads(len(self.nodes)):
+                with limit_threads(len(self.nodes)):  # few labels gain nothing by threads
                     return self._mix(progress)
             self._notify_fold_end(progress)
             progress = Progress(progress.judged, progress.part + 1)

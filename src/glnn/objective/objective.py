@@ -56,6 +56,10 @@ class Weights:
         """Return weights for data without a given graph and signal rows of norm one."""
         return cls(smoothness=1.0, sparsity=0.1, row_sums=1.0, closeness=0.0, ridge=0.5)
 
+    def replace(self, **changes: float) -> "Weights":
+        """Return a copy with some weights changed."""
+        return dataclasses.replace(self, **changes)
+
 
 # Interpretations of the graph Laplacian regulariser for more than one signal
 Reading = Literal["trace", "channel", "frobenius"]

@@ -263,7 +263,7 @@ def solve_graph(request: GraphRequest) -> LearnedGraph:
         solved = solve_problem(problem, WorkingProblem.of(problem, pairs))
     else:
         sparsity, solved, notes = solve_for_degree(problem, pairs, target, prior_pairs)
-        weights = dataclasses.replace(weights, sparsity=sparsity)
+        weights = weights.replace(sparsity=sparsity)
         problem = problem.with_degree_weight(sparsity)
     adjacency = solved.pairs.to_scipy(solved.values)
     certificate = certify(problem, adjacency)

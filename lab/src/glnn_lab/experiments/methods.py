@@ -70,7 +70,7 @@ def _estimator(
         params: dict[str, Any] = {**fixed, **given, **settings}
         if "lambda0" in params:
             weights = PRESETS[preset].graph.weights
-            params["weights"] = dataclasses.replace(weights, smoothness=params.pop("lambda0"))
+            params["weights"] = weights.replace(smoothness=params.pop("lambda0"))
         model = GLNNClassifier(random_state=seed, calibrate=None)
         if head is not None:
             params["head"] = head
