@@ -104,7 +104,7 @@ class Evaluation:
             "verdict": self.verdict.sentence,
             "comparison": asdict(self.verdict),
             "n_labels": len(self.own.predictions),
-            "n_folds": len(self.folds),
+            "n_folds": len(self.folds.hidden),
             "intervals": INTERVAL_NOTE,
             "metrics": _as_dicts(self.own.metrics),
             "per_class": dict(zip(names, map(_as_dicts, self.per_class))),
@@ -128,7 +128,7 @@ class Evaluation:
             lead, accuracy = score.difference, score.metrics["accuracy"]
             ahead = lead and f"{lead.value:+.3f} [{lead.low:+.3f}, {lead.high:+.3f}]"
             lines.append(f"{score.title:<35} {accuracy} ({ahead or '-'}) {score.seconds:.1f}")
-        sizes = f"{len(self.own.predictions)} labels in {len(self.folds)} folds"
+        sizes = f"{len(self.own.predictions)} labels in {len(self.folds.hidden)} folds"
         lines += ["", f"{sizes}; {INTERVAL_NOTE}.", *self.notes]
         return "\n".join(lines)
 
@@ -137,7 +137,7 @@ class Evaluation:
         return draw_evaluation(self.own.predictions, [str(label) for label in self.classes])
 
     def __repr__(self) -> str:
-        counts = f"{len(self.own.predictions)} labels, {len(self.folds)} folds"
+        counts = f"{len(self.own.predictions)} labels, {len(self.folds.hidden)} folds"
         return f"Evaluation({counts}: {self.verdict})"
 
 
