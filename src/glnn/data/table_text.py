@@ -557,8 +557,9 @@ def read_text_table(
         notes.append(f"{listed}; --set decimal={other} (decimal='{other}') changes that")
     frame = parse_grouped_numbers(_unquote_formulas(frame), decimal, others)
     if layout.has_zeros:
-        numeric = set(map(str, frame.select_dtypes("number"))) & set(others)
-        codes = [name for name in numeric if raw[name].str.fullmatch(r"\s*0\d+\s*").any()]
+        numeric = set(map(str, frame.select_dtypes("number")))
+        candidates = [name for name in others if name in numeric]
+        codes = [name for name in candidates if raw[name].str.fullmatch(r"\s*0\d+\s*").any()]
         frame = frame.assign(**{name: raw[name] for name in codes})
     if layout.is_padded:
         for name in [name for name in frame if _is_text(frame[name])]:
